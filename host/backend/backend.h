@@ -1,0 +1,35 @@
+/* Backends: registry, look-up, loading, init hooks. docs/config.md has the user's side.
+ *
+ * A backend is known by name from one of three origins: registered from C, a config section, a drop-in's section. Config
+ * ones are loaded at first look-up and stay mapped for the life of the process. Each has a state (states.def) with its
+ * reason, shown by `backplane backends`. A backend is compiled with under its own re-entrant lock. */
+#ifndef HOST_BACKEND_BACKEND_H
+#define HOST_BACKEND_BACKEND_H
+#include "host/graph/graph.h"
+#include <backplane/plugin.h>
+
+typedef struct backend backend;
+enum backend_state {
+#define STATE_ROW(name, text, code, level, help) STATE_##name,
+#include "host/backend/states.def"
+#undef STATE_ROW
+    STATE_COUNT
+};
+
+/* Finds a backend by name: registered, then config (loaded and registered), else an error with close matches. Loading
+ * problems are errors that name the state. Does not fire init. NULL: the context says why. */
+backend *backend_lookup(bp_ctx *c, const char *name);
+/* What bp_compile does: function, name or default -> a backend, then its init hook, every time. */
+bp_status backend_resolve(bp_ctx *c, const char *name, bp_compile_fn fn, bp_init_fn init, backend **out);
+const char *backend_name(const backend *b);     /* "?" for a function without one */
+enum backend_state backend_get_state(const backend *b, const char **why);
+bool backend_is_debug(const backend *b);
+bool backend_has_tag(const backend *b, const char *tag);
+/* Which graph it wants: the config's `graph`, else backend_info's, else captured. */
+int32_t backend_graph_kind(const backend *b);
+/* Identity for cache keys: equal for two look-ups of one name, for one function. */
+uint64_t backend_identity(const backend *b);
+/* Checks options against backend_info's schema and adds the config's opt.*: debug backends warn on unknown ones, others
+ * refuse. options: "key", "value", ..., NULL. */
+bp_status backend_check_options(bp_ctx *c, const backend *b, const char *const *options, const char *mode);
+#endif

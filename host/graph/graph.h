@@ -1,0 +1,118 @@
+/* FX graphs: nodes by 32-bit id in program order, ids stable, id 0 is none.
+ *
+ * Node values, targets and arguments live in the graph's arena and die with it. Users are kept right by the setters.
+ * A graph module is a counted graph with its options, constants and a private error story for the backend that compiles
+ * it; a link's copy-on-write view is a clone (graph_clone). */
+#ifndef HOST_GRAPH_GRAPH_H
+#define HOST_GRAPH_GRAPH_H
+#include "host/op/op.h"
+#include "sdk/base/hash.h"
+#include "sdk/base/map.h"
+#include "sdk/base/vec.h"
+
+typedef uint32_t node_id;
+typedef struct { const char *name; bp_value value; } node_kwarg;
+
+typedef struct {
+    int32_t op;               /* BP_NODE_*; 0: erased */
+    int32_t role;             /* of a placeholder: BP_ROLE_* */
+    const char *name;         /* unique: "add_1" */
+    const char *target;       /* "aten.add.Scalar"; of a placeholder: its source name "a"; "output"; "<built-in function getitem>" */
+    const op_row *row;        /* of a call_function whose operator is known */
+    bp_value *args;           /* positional, as recorded: trailing defaults left out */
+    node_kwarg *kwargs;
+    uint32_t nargs, nkwargs;
+    tensor_meta *metas;       /* one a result (a list result: one an item); NULL until propagated */
+    uint32_t nmetas;
+    const char *file;         /* where it was recorded, or NULL */
+    int32_t line;
+    uint32_t prev, next;      /* program order */
+    VEC(node_id) users;       /* each user once, in order of first use */
+} graph_node;
+
+typedef struct graph {
+    arena arena;
+    VEC(graph_node) nodes;    /* nodes.at[0] is unused */
+    node_id first, last;      /* program order */
+    uint32_t live;            /* nodes that are not erased */
+    map names;                /* name -> id */
+    map name_next;            /* base name -> next number to try */
+    bool failed;              /* sticky: out of memory or a bad argument; check once with graph_status */
+} graph;
+
+/* Handed to backends. First word: the service table. */
+struct bp_graph_module {
+    const bp_host *host;
+    atomic_uint refs;
+    bp_runtime *rt;
+    graph g;
+    char *name;               /* "__compiled_fn_0" */
+    uint64_t code_id;
+    map constants;            /* name of a get_attr node -> bp_tensor * (counted) */
+    VEC(struct { char *key, *value; }) options;
+    diag said;                /* what decline, fail or refuse recorded in this compile */
+    node_id said_node;
+    bool refused, declined;
+    bp_ctx *ctx;              /* of the compile in progress; NULL afterwards */
+    void *backend;            /* host/backend's record of who compiles it */
+    bp_write_fn_ sink;
+    void *sink_arg;
+};
+
+/* -- building; each setter keeps users right; a failed graph ignores further calls and returns 0 -- */
+void graph_init(graph *g);
+void graph_fini(graph *g);
+bp_status graph_status(bp_ctx *c, const graph *g);
+node_id graph_placeholder(graph *g, const char *name, const char *target, int32_t role, const tensor_meta *meta);
+node_id graph_get_attr(graph *g, const char *name, const char *target, const tensor_meta *meta);
+/* name NULL: torch.fx's own (namer.c): "add", "add_1", "abs_1" for reserved names. */
+node_id graph_call(graph *g, const char *name, const char *target, const bp_value *args, uint32_t nargs,
+                   const node_kwarg *kwargs, uint32_t nkwargs);
+node_id graph_output(graph *g, const bp_value *values, uint32_t n); /* one argument: a tuple (list) of the values */
+void graph_set_metas(graph *g, node_id n, const tensor_meta *metas, uint32_t count); /* copies */
+void graph_set_site(graph *g, node_id n, const char *file, int32_t line);
+void graph_set_args(graph *g, node_id n, const bp_value *args, uint32_t nargs);
+void graph_erase(graph *g, node_id n);            /* must have no users */
+void graph_replace_uses(graph *g, node_id from, node_id to);
+bp_status graph_clone(bp_ctx *c, const graph *from, graph *to);
+bp_value graph_ref(node_id n);                    /* a NODE value */
+bp_value graph_list(graph *g, const bp_value *items, uint32_t n);
+
+/* -- reading -- */
+static inline const graph_node *graph_get(const graph *g, node_id n) { return &g->nodes.at[n]; }
+node_id graph_find(const graph *g, const char *name);
+uint32_t graph_placeholders(const graph *g, node_id *out, uint32_t cap); /* returns how many there are */
+node_id graph_output_node(const graph *g);
+/* Calls each for every node id inside v, nested lists included. */
+void value_each_node(const bp_value *v, void (*each)(void *arg, node_id n), void *arg);
+
+/* -- modules -- */
+bp_graph_module *gm_new(bp_ctx *c, const char *name); /* an empty graph to build in; one reference */
+bp_graph_module *gm_ref(bp_graph_module *gm);
+void gm_unref(bp_graph_module *gm);
+bp_status gm_set_constant(bp_ctx *c, bp_graph_module *gm, const char *name, bp_tensor *t);
+
+/* -- the four outputs -- */
+/* torch.fx's columns: opcode, name, target, args, kwargs; header rule of dashes; widths fit the longest cell. */
+void graph_print_tabular(const graph *g, buf *out);
+/* Python-like code with shapes: "add: "f32[4]" = torch.ops.aten.add.Scalar(abs_1, 1);  abs_1 = None". */
+void graph_print_readable(const graph *g, const char *name, buf *out);
+/* Canonical text: docs/ir.md. parse(print(g)) == g. */
+void graph_print_text(const bp_graph_module *gm, buf *out);
+/* Errors: "FILE:LINE:COLUMN: ..." with what was expected. */
+bp_graph_module *graph_parse_text(bp_ctx *c, const char *file, const char *text, size_t n);
+/* Checks order, unique names, arity and types against schemas, users, one output last; an error names the node. */
+bp_status graph_verify(bp_ctx *c, const bp_graph_module *gm);
+/* Content address: structure, targets, arguments, input metadata; not names, sites or options. */
+hash128 graph_hash(const bp_graph_module *gm);
+
+/* -- running -- */
+/* Node by node through op_dispatch, so that modes see each call and fakes propagate. inputs: one a placeholder; outputs:
+ * n_out new references (NULL for a None output); values die at their last use. on_node: NULL, or called after each. */
+typedef bp_status (*graph_on_node)(void *arg, node_id n, bp_tensor *const *results, uint32_t nresults);
+bp_status graph_run(bp_ctx *c, const bp_graph_module *gm, bp_tensor *const *inputs, uint32_t ninputs,
+                    bp_tensor **outputs, uint32_t noutputs, graph_on_node on_node, void *arg);
+/* Fills every node's metas from the placeholders' (fakes through the shape rules). */
+bp_status graph_propagate(bp_ctx *c, bp_graph_module *gm);
+uint32_t graph_output_count(const graph *g);
+#endif

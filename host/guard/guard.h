@@ -1,0 +1,38 @@
+/* Guards: what must hold of a call so that code compiled for another one may serve it.
+ *
+ * A guard_set is immutable, one block of memory, and is checked on every call: records in one flat array, in the order
+ * of contract section 7 (ambient modes, number and kind of inputs, tensors, aliasing). The first that fails decides and
+ * can be explained with its expected and actual values. guards.def has a row a kind: how it prints, what it costs. */
+#ifndef HOST_GUARD_GUARD_H
+#define HOST_GUARD_GUARD_H
+#include "host/tensor/tensor.h"
+#include "sdk/base/str.h"
+
+/* What a call brought, in the order of its code's sources: arguments first, then attributes. Kinds TENSOR, NONE, INT,
+ * FLOAT, BOOL, STRING. nargs is the number that the caller passed; attributes follow. */
+typedef struct { const bp_value *at; uint32_t n, nargs; } guard_inputs;
+/* The name under which a source is printed: "a" gives L['a'], an attribute "fc.weight" gives L['m'].fc.weight. */
+typedef struct { const char *name; int32_t role; } guard_source;
+
+typedef struct guard_set guard_set;
+typedef struct guard_builder guard_builder;
+
+/* -- building; a builder is sticky and is consumed by guard_finish -- */
+guard_builder *guard_begin(bp_ctx *c, const guard_source *sources, uint32_t nsources, const guard_inputs *in);
+void guard_add_ambient(guard_builder *b);                 /* the context's modes as they are now */
+void guard_add_input(guard_builder *b, uint32_t i);       /* kind, and all that C6 and contract 7.2 say of a tensor */
+void guard_add_identity(guard_builder *b);                /* which inputs are the same object, which are not */
+void guard_add_layout(guard_builder *b, uint32_t i);      /* input i is written: who overlaps it, and where (C6.2) */
+/* NULL: out of memory (the context says so). The set checks itself against the inputs it was built from. */
+guard_set *guard_finish(guard_builder *b);
+void guard_destroy(guard_set *g);
+
+/* -- checking; no allocation, no lock -- */
+bool guard_check(const guard_set *g, const bp_ctx *c, const guard_inputs *in);
+/* The first failing guard as a reason: "tensor 'a' size mismatch at index 0. expected 3, actual 2". False: all hold. */
+bool guard_explain(const guard_set *g, const bp_ctx *c, const guard_inputs *in, buf *why);
+/* code_parts, one a line. */
+void guard_print(const guard_set *g, buf *out);
+uint32_t guard_count(const guard_set *g);
+size_t guard_nbytes(const guard_set *g);
+#endif

@@ -1,0 +1,129 @@
+/* Operators: a row an overload (ops.def), the call that carries arguments, and dispatch.
+ *
+ * The life of a call: a generated function (aten.h) packs its arguments into an op_call and dispatches it; the modes on
+ * the context's stack see it first (tape, capture, functionalize), then run_reference: check arguments, run the shape
+ * rule, make the outputs (a view needs no kernel at all), run the reference kernel. */
+#ifndef HOST_OP_OP_H
+#define HOST_OP_OP_H
+#include "host/op/schema.h"
+#include "host/tensor/tensor.h"
+
+typedef struct op_row op_row;
+typedef struct op_call op_call;
+typedef struct shape_call shape_call;
+
+/* Flags of a row; passes ask these, never names. */
+enum op_flag {
+    OP_VIEW = 1 << 0,         /* outputs alias argument 0; the shape rule gives sizes, strides, offset; no kernel */
+    OP_POINTWISE = 1 << 1,
+    OP_CHEAP = 1 << 2,        /* may be recomputed in a later segment (C3.2): views, pointwise, casts */
+    OP_MAY_FAIL_ON_DATA = 1 << 3, /* never dead code (C1.5) */
+    OP_RANDOM = 1 << 4,
+    OP_EFFECT = 1 << 5,       /* an opaque step (C4.2) */
+    OP_DYNAMIC_OUT = 1 << 6,  /* output sizes depend on data: the kernel makes its outputs itself */
+    OP_ITEM = 1 << 7,         /* gives a value, not a tensor: a value break under capture */
+    OP_MATMUL = 1 << 8,       /* heavy: slices of it are compiled when large */
+    OP_REDUCTION = 1 << 9,
+    OP_MAYBE_VIEW = 1 << 10,  /* reshape, contiguous, to: returns a view or its argument when it can */
+    OP_CORE = 1 << 11,        /* one of the core ATen overloads */
+    OP_NO_GRAD_OUT = 1 << 12  /* results never require grad (comparisons, indices) */
+};
+
+/* A shape rule: reads the arguments' metadata, fills s->out[0 .. nout). No data is touched, fakes and real tensors are
+ * treated alike. */
+typedef bp_status (*op_shape_fn)(bp_ctx *c, shape_call *s);
+/* A reference kernel: all tensors are real CPU tensors; k->out[i] are made as the rule said (or NULL and to be made, for
+ * OP_DYNAMIC_OUT rows). For an in-place row the output is argument 0 itself. */
+typedef bp_status (*op_kernel_fn)(bp_ctx *c, op_call *k);
+
+struct op_row {
+    const char *id;           /* C identifier: "add_tensor" */
+    const char *schema_text;  /* "add.Tensor(Tensor self, ...) -> Tensor", without "aten::" */
+    uint32_t flags;
+    op_shape_fn shape;
+    op_kernel_fn kernel;      /* NULL: OP_VIEW, or inplace_of is set */
+    const char *inplace_of;   /* id of the functional row that an in-place or out= row stands for, or NULL */
+    const char *doc;          /* one line */
+    schema *schema;           /* parsed once, at the first use of the table */
+    uint32_t number;          /* position in the table */
+    char target[96];          /* "aten.add.Tensor" */
+};
+
+/* One result of a shape rule. */
+typedef struct {
+    tensor_meta meta;
+    int32_t alias_of;         /* argument index whose storage the result shares, or -1 */
+    bool is_argument;         /* the result is that very tensor (in place; contiguous() of a contiguous one) */
+} shape_out;
+
+struct shape_call {
+    const op_row *op;
+    const bp_value *args;     /* one a schema argument, defaults filled in */
+    uint32_t nargs, nout, cap;
+    shape_out *out;           /* grown by shape_add_out; arrays live in the context's scratch arena */
+};
+
+struct op_call {
+    const op_row *op;
+    const bp_value *args;     /* as above; TENSOR values are tensors */
+    uint32_t nargs, nout;
+    bp_tensor **out;          /* each a reference that the dispatcher's caller takes */
+    bp_value item;            /* the value that an OP_ITEM row gives */
+    bool returns_list;        /* the schema returns Tensor[] */
+    uint64_t rng_offset;      /* of an OP_RANDOM row: where its numbers start */
+};
+
+/* -- the table -- */
+uint32_t op_count(void);
+const op_row *op_at(uint32_t number);
+const op_row *op_by_target(const char *target); /* "aten.add.Tensor"; NULL: unknown */
+const op_row *op_by_id(const char *id);
+/* Nearest known target, for messages; NULL: none is near. */
+const char *op_nearest(const char *target);
+
+/* -- calling -- */
+/* Through the mode stack. args must have op->schema->nargs values. On success k->out holds new references. Sticky: with
+ * an error pending nothing is done. */
+bp_status op_dispatch(bp_ctx *c, op_call *k);
+/* The same for the modes below `self`, from inside a mode. */
+bp_status op_dispatch_below(bp_ctx *c, dispatch_mode *self, op_call *k);
+/* The bottom: shape rule, outputs, kernel. */
+bp_status op_run_reference(bp_ctx *c, op_call *k);
+/* The rule alone: outputs as metadata. Checks arguments first, as eager does. */
+bp_status op_infer(bp_ctx *c, const op_row *op, const bp_value *args, shape_call *out);
+/* Makes fake outputs from metadata: views share the fake storage of what they alias. */
+bp_status op_run_fake(bp_ctx *c, op_call *k);
+/* Fills defaults: positional values and named ones -> one a schema argument (in scratch). Errors name the argument. */
+bp_status op_bind(bp_ctx *c, const op_row *op, const bp_value *pos, uint32_t npos, const char *const *names,
+                  const bp_value *named, uint32_t nnamed, bp_value **args);
+void mode_push(bp_ctx *c, dispatch_mode *m);
+void mode_pop(bp_ctx *c, dispatch_mode *m);
+
+/* -- for shape rules and kernels: typed access to arguments by position -- */
+bp_tensor *arg_tensor(const bp_value *args, uint32_t i);       /* NULL when None */
+bp_scalar arg_scalar(const bp_value *args, uint32_t i);        /* kind UNSET when None */
+bp_dim arg_dim(const bp_value *args, uint32_t i);
+int64_t arg_int(bp_ctx *c, const bp_value *args, uint32_t i);
+double arg_float(const bp_value *args, uint32_t i);
+bool arg_bool(const bp_value *args, uint32_t i);
+const char *arg_str(const bp_value *args, uint32_t i);         /* NULL when None */
+bp_dtype arg_dtype(const bp_value *args, uint32_t i);          /* UNSET when None */
+bool arg_is_none(const bp_value *args, uint32_t i);
+uint32_t arg_list_len(const bp_value *args, uint32_t i);
+bp_tensor *arg_list_tensor(const bp_value *args, uint32_t i, uint32_t k);
+bp_dim arg_list_dim(const bp_value *args, uint32_t i, uint32_t k);
+/* An int list of wanted length n; one item, or a bare int, stands for all. Error when it is neither. */
+bp_status arg_ints(bp_ctx *c, const op_row *op, const bp_value *args, uint32_t i, uint32_t n, int64_t *out);
+/* Adds an output to a shape result: room for rank sizes and strides in scratch, contiguous strides to be filled. */
+shape_out *shape_add_out(bp_ctx *c, shape_call *s, bp_dtype dtype, uint32_t rank, const bp_dim *sizes);
+/* "add: argument \"other\" ..." : the form of every operator's error. Returns the code. */
+BP_PRINTF(4, 5) bp_status op_fail(bp_ctx *c, const op_row *op, bp_status code, const char *fmt, ...);
+
+/* -- promotion (PyTorch's rules for tensors, 0-d tensors and numbers) -- */
+typedef struct { bp_dtype dim, zero, wrapped; } promote_state; /* best of each category so far */
+void promote_tensor(promote_state *p, const bp_tensor *t);
+void promote_scalar(bp_ctx *c, promote_state *p, bp_scalar s);
+bp_dtype promote_result(const promote_state *p);
+/* Result type of arguments i and j, each a tensor or a number. */
+bp_dtype promote_args(bp_ctx *c, const bp_value *args, uint32_t i, uint32_t j);
+#endif

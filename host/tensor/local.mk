@@ -1,0 +1,2 @@
+libhost_la_SOURCES += \
+	%D%/tensor.h %D%/dtype.h %D%/module.h

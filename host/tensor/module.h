@@ -1,0 +1,19 @@
+/* bp_module: named parameters and buffers. Entries are only ever added, so an index stays valid for its life; a
+ * replaced tensor keeps its index. Counted; not for several threads at once while it is changed. */
+#ifndef HOST_TENSOR_MODULE_H
+#define HOST_TENSOR_MODULE_H
+#include "host/tensor/tensor.h"
+#include "sdk/base/map.h"
+#include "sdk/base/vec.h"
+
+typedef struct { char *name; bp_tensor *t; int32_t role; } module_entry; /* role: BP_ROLE_PARAMETER or _BUFFER */
+typedef struct bp_module {
+    atomic_uint refs;
+    VEC(module_entry) entries;
+    map names;
+} bp_module;
+
+struct bp_module *module_ref(struct bp_module *m);
+/* Index of a dotted name, or -1. */
+int32_t module_find(const struct bp_module *m, const char *name);
+#endif

@@ -1,0 +1,114 @@
+/* Tensors: counted, strided views with an offset into a counted storage.
+ *
+ * A fake tensor has a storage without data; sizes, strides, dtype and device are real, and reading data is an error.
+ * Sizes and strides lie inline up to rank 5. Threads: reference counts are atomic, the rest is the owner's. */
+#ifndef HOST_TENSOR_TENSOR_H
+#define HOST_TENSOR_TENSOR_H
+#include "host/base/ctx.h"
+#include "host/sym/dim.h"
+#include "host/tensor/dtype.h"
+#include <stdatomic.h>
+
+typedef struct bp_tensor bp_tensor;
+
+/* A storage. nbytes is exact for constants; data NULL with nbytes > 0: fake. */
+typedef struct storage {
+    atomic_uint refs;
+    bp_device device;
+    void *data;
+    size_t nbytes;
+    atomic_ullong version;      /* bumped by each in-place write */
+    uint32_t is_fake;
+    uint32_t fake_id;           /* the tracer's number of a fake storage; 0: none */
+    void (*release)(void *arg, void *data); /* NULL: the caching allocator's */
+    void *release_arg;
+} storage;
+
+enum { TENSOR_REQUIRES_GRAD = 1, TENSOR_WRAPPED_NUMBER = 2, TENSOR_IS_LEAF = 4, TENSOR_POISONED = 8 };
+enum { TENSOR_INLINE_RANK = 5, TENSOR_MAX_RANK = 64 };
+
+struct bp_tensor {
+    atomic_uint refs;
+    uint8_t dtype, device_kind, rank, flags; /* one word, so that a guard compares it at once */
+    uint8_t device_index, reserved[3];
+    storage *store;
+    bp_dim *sizes, *strides;    /* rank each; strides in elements */
+    bp_dim offset;              /* in elements */
+    bp_dim inline_dims[2 * TENSOR_INLINE_RANK];
+    uint32_t fake_id;           /* the tracer's handle number; 0: not a fake of a live capture */
+    uint32_t trace_epoch;       /* which capture it belongs to */
+    void *grad;                 /* the tape's, opaque here */
+    void (*grad_destroy)(void *grad);
+    const char *file;           /* where it was made, or NULL */
+    int32_t line;
+    struct scope *scope;        /* owning scope, or NULL when kept */
+    bp_tensor *scope_prev, *scope_next;
+};
+
+/* -- metadata: what a shape rule computes, without a storage -- */
+typedef struct { bp_dtype dtype; bp_device device; uint32_t rank; bp_dim *sizes, *strides; bp_dim offset; } tensor_meta;
+
+/* -- making; each gives one reference to the caller; NULL: the context says why -- */
+bp_tensor *tensor_new(bp_ctx *c, const tensor_meta *m);               /* uninitialized data, a new storage */
+bp_tensor *tensor_new_fake(bp_ctx *c, const tensor_meta *m);
+bp_tensor *tensor_view(bp_ctx *c, bp_tensor *base, const tensor_meta *m); /* shares base's storage; dtype may differ */
+bp_tensor *tensor_contiguous_new(bp_ctx *c, bp_dtype dtype, uint32_t rank, const int64_t *sizes);
+/* Over foreign memory of nbytes; release is called once, on any thread. */
+bp_tensor *tensor_wrap(bp_ctx *c, const tensor_meta *m, void *data, size_t nbytes,
+                       void (*release)(void *arg, void *data), void *arg);
+bp_tensor *tensor_ref(bp_tensor *t);
+void tensor_unref(bp_tensor *t);                                      /* NULL: nothing */
+storage *storage_ref(storage *s);
+void storage_unref(storage *s);
+storage *storage_new(bp_ctx *c, bp_device device, size_t nbytes, bool fake);
+
+/* -- scopes: what an operator makes belongs to the innermost one -- */
+bp_tensor *scope_own(bp_ctx *c, bp_tensor *t); /* gives the caller's reference to the scope; NULL: NULL */
+void scope_push(bp_ctx *c);
+void scope_pop(bp_ctx *c);
+uint32_t scope_depth(const bp_ctx *c);
+
+/* -- facts -- */
+static inline bool tensor_is_fake(const bp_tensor *t) { return t->store->is_fake; }
+static inline bp_device tensor_device(const bp_tensor *t) { return (bp_device){t->device_kind, t->device_index}; }
+bp_dim tensor_numel(bp_ctx *c, const bp_tensor *t);
+int64_t tensor_nelem(const bp_tensor *t);             /* of constant sizes */
+static inline int64_t tensor_dim(const bp_tensor *t, uint32_t d) { return t->sizes[d].value; }
+static inline int64_t tensor_step(const bp_tensor *t, uint32_t d) { return t->strides[d].value; }
+/* First element; NULL for fakes and empty storages. */
+static inline void *tensor_ptr(const bp_tensor *t)
+{
+    return t->store->data ? (char *)t->store->data + (size_t)t->offset.value * dtype_size(t->dtype) : NULL;
+}
+void tensor_get_meta(const bp_tensor *t, tensor_meta *out); /* borrows the arrays */
+void tensor_get_view(const bp_tensor *t, bp_view *out);
+bool tensor_is_contiguous(const bp_tensor *t);        /* row major; also when a size is 0 or 1 anywhere it may be */
+bool tensor_is_channels_last(const bp_tensor *t);
+bool tensor_may_overlap(const bp_tensor *a, const bp_tensor *b); /* byte ranges of one storage meet */
+bool tensor_overlaps_itself(const bp_tensor *t);      /* some element is reached twice (expanded) */
+size_t tensor_span_bytes(const bp_tensor *t);         /* from its first to its last element; 0 if empty */
+void tensor_wrote(bp_tensor *t);                      /* bumps the version */
+/* Copies elements, casting; sizes must be equal. The one copy loop of the host. */
+bp_status tensor_copy(bp_ctx *c, bp_tensor *dst, const bp_tensor *src);
+/* A new contiguous tensor of the same elements, or a reference to t when it is contiguous already. */
+bp_tensor *tensor_to_contiguous(bp_ctx *c, bp_tensor *t);
+/* "f32[2, 3]" for messages and readable prints; dst of cap bytes. */
+const char *tensor_describe(const bp_tensor *t, char *dst, size_t cap);
+
+/* -- layout rules, over bp_dim -- */
+void layout_contiguous(bp_ctx *c, uint32_t rank, const bp_dim *sizes, bp_dim *strides);
+bp_status layout_memory_format(bp_ctx *c, uint32_t rank, const bp_dim *sizes, int32_t format, bp_dim *strides);
+/* Broadcast of a and b; an error names both shapes and the index. out has room for the larger rank. */
+bp_status layout_broadcast(bp_ctx *c, uint32_t ra, const bp_dim *a, uint32_t rb, const bp_dim *b, bp_dim *out);
+/* Strides of a pointwise result over operands, as PyTorch's iterator chooses them (dense, in the operands' order). */
+void layout_pointwise(bp_ctx *c, uint32_t n, const bp_tensor *const *operands, uint32_t rank, const bp_dim *sizes,
+                      bp_dim *strides);
+/* Strides that PRESERVE gives for one tensor: its own if dense and not overlapping, else contiguous or permuted. */
+void layout_preserve(bp_ctx *c, const bp_tensor *t, bp_dim *strides);
+/* Strides of a view to new sizes; false: no view is possible. */
+bool layout_view(bp_ctx *c, const bp_tensor *t, uint32_t rank, const bp_dim *sizes, bp_dim *strides);
+int64_t layout_wrap_dim(bp_ctx *c, int64_t d, uint32_t rank); /* negative counts from the end; error out of range */
+
+/* -- generator: Philox4x32-10, counter-based -- */
+void philox_uint32(uint64_t seed, uint64_t offset, uint32_t out[4]);
+#endif

@@ -1,0 +1,253 @@
+/* The user's header: tensors, captured functions, backends by name.
+ *
+ * Conventions. A function that can fail returns bp_status or NULL; the story is in the context (bp_error). Errors are
+ * sticky: after the first failure every operator returns NULL (or zero) and does nothing, so one check at the end of a
+ * sequence tells what, where and why; bp_error_clear starts afresh. Tensors made by operators belong to the innermost
+ * scope of their context; bp_keep takes one out, bp_tensor_unref gives up a kept one. A context belongs to one thread
+ * at a time; a callable may be called from any thread, with that thread's context. Nothing here prints or exits. */
+#ifndef BP_BACKPLANE_H
+#define BP_BACKPLANE_H
+
+#include <backplane/types.h>
+
+BP_EXTERN_C_BEGIN
+
+typedef struct bp_runtime bp_runtime;   /* the process: config, registry of backends */
+typedef struct bp_ctx bp_ctx;           /* one thread's state: error, scopes, modes, generator */
+typedef struct bp_tensor bp_tensor;     /* a strided view of a storage */
+typedef struct bp_frame bp_frame;       /* one call of a captured function */
+typedef struct bp_callable bp_callable; /* what bp_compile gives */
+typedef struct bp_module bp_module;     /* named parameters and buffers */
+
+/* -- runtime and context ------------------------------------------------------------------------------------------- */
+
+/* Makes a runtime and reads its config (docs/config.md). config: one more ini file, read last, or NULL.
+ * errors: NULL only when memory is used up; a bad config is reported by bp_ctx_new's context and by `doctor`. */
+BP_EXPORT bp_runtime *bp_runtime_new(const char *config);
+/* Gives the runtime up; it lives on while contexts or callables use it. Accepts NULL. */
+BP_EXPORT void bp_runtime_unref(bp_runtime *rt);
+/* Makes a context. rt: NULL for the process's default runtime, made at first use. NULL: out of memory. */
+BP_EXPORT bp_ctx *bp_ctx_new(bp_runtime *rt);
+BP_EXPORT void bp_ctx_destroy(bp_ctx *c);
+/* The context's runtime, borrowed. */
+BP_EXPORT bp_runtime *bp_ctx_runtime(bp_ctx *c);
+
+/* -- errors -------------------------------------------------------------------------------------------------------- */
+
+/* The code of the context's first failure, or BP_OK. */
+BP_EXPORT bp_status bp_error(const bp_ctx *c);
+/* The whole story as text: message, detail, hint, "while ..." lines; "" when there is none. Valid until the next call. */
+BP_EXPORT const char *bp_error_text(const bp_ctx *c);
+/* Its first line only. */
+BP_EXPORT const char *bp_error_message(const bp_ctx *c);
+BP_EXPORT void bp_error_clear(bp_ctx *c);
+/* The name of a code, "UNKNOWN" for a number that is none. */
+BP_EXPORT const char *bp_status_name(bp_status code);
+
+/* -- scopes -------------------------------------------------------------------------------------------------------- */
+
+BP_EXPORT void bp_scope_begin(bp_ctx *c);
+BP_EXPORT void bp_scope_end(bp_ctx *c);
+/* Takes t out of its scope: the caller owns a reference. Returns t. NULL: NULL. */
+BP_EXPORT bp_tensor *bp_keep(bp_ctx *c, bp_tensor *t);
+BP_EXPORT void bp_tensor_unref(bp_tensor *t);
+
+/* -- modes (guarded: a change compiles again) ---------------------------------------------------------------------- */
+
+/* Each sets and returns the former value, so that it can be put back. */
+BP_EXPORT int bp_set_grad_enabled(bp_ctx *c, int on);
+BP_EXPORT int bp_set_inference_mode(bp_ctx *c, int on);
+BP_EXPORT int bp_set_deterministic(bp_ctx *c, int on);
+BP_EXPORT bp_dtype bp_set_default_dtype(bp_ctx *c, bp_dtype dtype);
+BP_EXPORT bp_device bp_set_default_device(bp_ctx *c, bp_device device);
+/* dtype BP_DTYPE_UNSET: off. */
+BP_EXPORT bp_dtype bp_set_autocast(bp_ctx *c, bp_dtype dtype);
+BP_EXPORT int bp_set_allow_tf32(bp_ctx *c, int on);
+BP_EXPORT int bp_grad_enabled(const bp_ctx *c);
+/* Seeds the context's generator and sets its offset to 0. */
+BP_EXPORT void bp_manual_seed(bp_ctx *c, uint64_t seed);
+BP_EXPORT uint64_t bp_generator_offset(const bp_ctx *c);
+
+/* -- numbers and sizes --------------------------------------------------------------------------------------------- */
+
+static inline bp_dim bp_dim_of(int64_t v) { bp_dim d = {0, 0, 0}; d.value = v; return d; }
+static inline bp_scalar bp_scalar_bool(int v) { bp_scalar s = {BP_SCALAR_BOOL, 0, {0}}; s.v.i = v != 0; return s; }
+static inline bp_scalar bp_scalar_int(int64_t v) { bp_scalar s = {BP_SCALAR_INT, 0, {0}}; s.v.i = v; return s; }
+static inline bp_scalar bp_scalar_float(double v) { bp_scalar s = {BP_SCALAR_FLOAT, 0, {0}}; s.v.f[0] = v; return s; }
+
+/* A list of sizes as an argument: BP_DIMS(2, -1, bp_size(c, x, 1)). Items are integers or bp_dim. n 0 with a NULL list
+ * is "not given"; BP_NO_DIMS is the empty list. */
+typedef struct { const bp_dim *at; uint32_t n, given; } bp_dims;
+typedef struct { bp_tensor *const *at; uint32_t n; } bp_tensors;
+
+/* -- tensors ------------------------------------------------------------------------------------------------------- */
+
+/* Makes a contiguous CPU tensor and copies nelem elements of host memory into it; data NULL: zeros. Under capture this
+ * is an error (capture.md C5.1). shape: sizes[0 .. rank). owner: the scope. */
+BP_EXPORT bp_tensor *bp_tensor_from(bp_ctx *c, bp_dtype dtype, uint32_t rank, const int64_t *sizes, const void *data);
+/* Copies t's elements, in row-major order, to host memory of nbytes; nbytes must be exactly right. Fakes refuse. */
+BP_EXPORT bp_status bp_tensor_read(bp_ctx *c, const bp_tensor *t, void *data, size_t nbytes);
+/* Facts of a tensor; NULL gives zeros. Strides and the offset are in elements. */
+BP_EXPORT bp_dtype bp_tensor_dtype(const bp_tensor *t);
+BP_EXPORT bp_device bp_tensor_device(const bp_tensor *t);
+BP_EXPORT uint32_t bp_tensor_rank(const bp_tensor *t);
+BP_EXPORT int64_t bp_tensor_size(const bp_tensor *t, uint32_t d);
+BP_EXPORT int64_t bp_tensor_stride(const bp_tensor *t, uint32_t d);
+BP_EXPORT int64_t bp_tensor_offset(const bp_tensor *t);
+BP_EXPORT int64_t bp_tensor_numel(const bp_tensor *t);
+BP_EXPORT int bp_tensor_requires_grad(const bp_tensor *t);
+BP_EXPORT bp_status bp_tensor_set_requires_grad(bp_ctx *c, bp_tensor *t, int on);
+/* 1 when both share a storage. */
+BP_EXPORT int bp_tensor_same_storage(const bp_tensor *a, const bp_tensor *b);
+/* The first element in host memory. An error for fakes: "reading the data of a fake tensor". */
+BP_EXPORT void *bp_tensor_data(bp_ctx *c, bp_tensor *t);
+/* A size as a value that stays symbolic under capture; bp_size_int makes it a number and leaves a guard. */
+BP_EXPORT bp_dim bp_size(bp_ctx *c, const bp_tensor *t, int64_t d);
+BP_EXPORT int64_t bp_size_int(bp_ctx *c, bp_dim d);
+/* Arithmetic of sizes; overflow is an error. div and mod floor. */
+BP_EXPORT bp_dim bp_dim_add(bp_ctx *c, bp_dim a, bp_dim b);
+BP_EXPORT bp_dim bp_dim_sub(bp_ctx *c, bp_dim a, bp_dim b);
+BP_EXPORT bp_dim bp_dim_mul(bp_ctx *c, bp_dim a, bp_dim b);
+BP_EXPORT bp_dim bp_dim_floordiv(bp_ctx *c, bp_dim a, bp_dim b);
+BP_EXPORT bp_dim bp_dim_mod(bp_ctx *c, bp_dim a, bp_dim b);
+
+/* Values of one-element tensors: a value break under capture. After an error: 0. */
+BP_EXPORT int bp_is_true(bp_ctx *c, bp_tensor *t);
+BP_EXPORT int64_t bp_item_int(bp_ctx *c, bp_tensor *t);
+BP_EXPORT double bp_item_float(bp_ctx *c, bp_tensor *t);
+
+/* -- captured functions -------------------------------------------------------------------------------------------- */
+
+typedef void (*bp_fn)(bp_ctx *c, bp_frame *f);
+
+/* Argument i under a name: guarded. The same name and index at every call. */
+BP_EXPORT bp_tensor *bp_arg(bp_frame *f, uint32_t i, const char *name);
+BP_EXPORT bp_tensor *bp_arg_optional(bp_frame *f, uint32_t i, const char *name); /* NULL allowed, and guarded */
+BP_EXPORT int64_t bp_arg_int(bp_frame *f, uint32_t i, const char *name);
+BP_EXPORT double bp_arg_float(bp_frame *f, uint32_t i, const char *name);
+BP_EXPORT int bp_arg_bool(bp_frame *f, uint32_t i, const char *name);
+BP_EXPORT const char *bp_arg_str(bp_frame *f, uint32_t i, const char *name);
+BP_EXPORT uint32_t bp_arg_count(bp_frame *f);
+/* A parameter or buffer of a module, by dotted name ("fc.weight"): read at each call and guarded like an input. */
+BP_EXPORT bp_tensor *bp_attr(bp_frame *f, bp_module *m, const char *name);
+/* The `.user` of the options. */
+BP_EXPORT void *bp_user(bp_frame *f);
+/* Adds an output. Outputs are in order of these calls. */
+BP_EXPORT void bp_return(bp_frame *f, bp_tensor *t);
+
+typedef struct {
+    const char *backend;       /* a name; NULL: the config's default */
+    bp_compile_fn backend_fn;  /* a C function, never looked up; wins over `backend` */
+    bp_init_fn backend_init;   /* its init hook, or NULL */
+    void *user;                /* read by bp_user; part of the identity of the code */
+    const char *const *options; /* "key", "value", ..., NULL: options for the backend */
+    const char *mode;          /* "default", "reduce-overhead", "max-autotune" */
+    int32_t fullgraph;         /* 1: a break is an error */
+    int32_t dynamic;           /* 0 automatic, 1 on, -1 off */
+    int32_t recompile_limit;   /* 0: the config's */
+    int32_t isolate;           /* 1: a region of its own */
+    int32_t disable;           /* 1: runs the function as it is */
+} bp_compile_options;
+
+/* Makes a callable; the backend is resolved (and its init hook fired) here. NULL: the context says why.
+ * owner: the caller (bp_callable_unref). Use the macro, which names the function and its place. */
+BP_EXPORT bp_callable *bp_compile_at(bp_ctx *c, bp_fn fn, const bp_compile_options *options, size_t options_size,
+                                     const char *fn_name, const char *file, int32_t line);
+#define bp_compile(c, fn, options) \
+    bp_compile_at((c), (fn), (options), sizeof(bp_compile_options), #fn, __FILE__, __LINE__)
+BP_EXPORT void bp_callable_unref(bp_callable *g);
+
+/* Arguments and results of a call. Kinds follow bp_value; strings are borrowed for the call. */
+typedef struct { bp_value *at; uint32_t n; } bp_args;
+static inline bp_value bp_arg_of_tensor(bp_tensor *t)
+{
+    bp_value v = {BP_VALUE_TENSOR, 0, {0}};
+    v.v.tensor = t;
+    if (!t) v.kind = BP_VALUE_NONE;
+    return v;
+}
+static inline bp_value bp_arg_of_int(int64_t i) { bp_value v = {BP_VALUE_INT, 0, {0}}; v.v.dim = bp_dim_of(i); return v; }
+static inline bp_value bp_arg_of_float(double f) { bp_value v = {BP_VALUE_FLOAT, 0, {0}}; v.v.f[0] = f; return v; }
+static inline bp_value bp_arg_of_bool(int b) { bp_value v = {BP_VALUE_BOOL, 0, {0}}; v.v.i = b != 0; return v; }
+static inline bp_value bp_arg_of_str(const char *s) { bp_value v = {BP_VALUE_STRING, 0, {0}}; v.v.str = s; return v; }
+
+/* What a call gave. Zero it first; at[0 .. n) are owned by the context's scope at the time of the call. */
+typedef struct { bp_tensor **at; uint32_t n, cap; } bp_outputs;
+
+/* Calls g. inputs: its arguments in order. outputs: filled; at most cap when at is the caller's array, else allocated in
+ * the scope. Inputs that the function writes are written only when the whole call has succeeded. */
+BP_EXPORT bp_status bp_call(bp_ctx *c, bp_callable *g, const bp_args *inputs, bp_outputs *outputs);
+/* Tensors only, one result: the common case. NULL: an error. */
+BP_EXPORT bp_tensor *bp_call1(bp_ctx *c, bp_callable *g, uint32_t n, bp_tensor *const *inputs);
+/* Runs fn eagerly, as a callable that is never captured would. */
+BP_EXPORT bp_status bp_run_eager(bp_ctx *c, bp_fn fn, void *user, const bp_args *inputs, bp_outputs *outputs);
+
+/* -- seeing -------------------------------------------------------------------------------------------------------- */
+
+/* Receives text in pieces. */
+typedef void (*bp_write_fn)(void *arg, const char *text, size_t n);
+/* Where debug-print and friends write; NULL restores stdout. */
+BP_EXPORT void bp_set_sink(bp_ctx *c, bp_write_fn write, void *arg);
+/* Warnings and logs of the runtime; NULL restores stderr. Called from any thread, one call at a time. */
+BP_EXPORT void bp_set_log(bp_runtime *rt, bp_write_fn write, void *arg);
+
+typedef struct {
+    uint32_t size; /* sizeof, by the caller */
+    uint32_t graphs, break_sites, outcomes, captures, compiles, segments, entries, hits, eager_calls, recompiles;
+    uint32_t slices, restarts, growths, disagreements, opened;
+} bp_callable_stats;
+BP_EXPORT bp_status bp_stats(bp_ctx *c, const bp_callable *g, bp_callable_stats *out);
+/* code_parts of every entry and tree node, one a line. */
+BP_EXPORT bp_status bp_print_guards(bp_ctx *c, const bp_callable *g, bp_write_fn write, void *arg);
+/* Graphs, breaks and reasons, operators, guards, times. */
+BP_EXPORT bp_status bp_print_explain(bp_ctx *c, const bp_callable *g, bp_write_fn write, void *arg);
+/* Node -> backend -> reason, a line each. */
+BP_EXPORT bp_status bp_print_assignment(bp_ctx *c, const bp_callable *g, bp_write_fn write, void *arg);
+/* The C function that a callable wraps. */
+BP_EXPORT bp_fn bp_callable_function(const bp_callable *g);
+/* Empties every cache of the runtime: entries, segments, retired backends, counters. */
+BP_EXPORT void bp_reset(bp_ctx *c);
+
+/* -- backends ------------------------------------------------------------------------------------------------------ */
+
+/* Registers a backend under a name. tags: comma-separated ("debug", "experimental") or NULL.
+ * errors: ALREADY_EXISTS names both origins; INVALID_ARGUMENT for a bad name or NULL. */
+BP_EXPORT bp_status bp_register_backend_at(bp_ctx *c, const char *name, bp_compile_fn compile, bp_init_fn init,
+                                           const char *tags, const char *file, int32_t line);
+#define bp_register_backend_as(c, name, fn, init, tags) \
+    bp_register_backend_at((c), (name), (fn), (init), (tags), __FILE__, __LINE__)
+#define bp_register_backend(c, fn) bp_register_backend_at((c), #fn, (fn), NULL, NULL, __FILE__, __LINE__)
+#define bp_register_debug_backend(c, fn) bp_register_backend_at((c), #fn, (fn), NULL, "debug", __FILE__, __LINE__)
+#define bp_register_experimental_backend(c, fn) \
+    bp_register_backend_at((c), #fn, (fn), NULL, "experimental", __FILE__, __LINE__)
+/* NULL restores the config's default. */
+BP_EXPORT bp_status bp_set_default_backend(bp_ctx *c, const char *name);
+BP_EXPORT const char *bp_default_backend(bp_ctx *c);
+/* Names in order, without those that carry one of exclude's tags. exclude: "debug,experimental" when NULL; "": none. */
+typedef void (*bp_backend_name_fn)(void *arg, const char *name);
+BP_EXPORT bp_status bp_list_backends(bp_ctx *c, const char *exclude, bp_backend_name_fn each, void *arg);
+/* The state of a backend ("ok", "missing", "not-a-plugin" ...) and why; loads it when probe is 1. */
+BP_EXPORT bp_status bp_backend_state(bp_ctx *c, const char *name, int probe, const char **state, const char **why);
+/* A config key of [host] for this runtime ("fallback", "recompile_limit" ...), as the file would set it. */
+BP_EXPORT bp_status bp_set_config(bp_ctx *c, const char *key, const char *value);
+
+/* -- modules ------------------------------------------------------------------------------------------------------- */
+
+BP_EXPORT bp_module *bp_module_new(bp_ctx *c);
+BP_EXPORT void bp_module_unref(bp_module *m);
+/* Adds a parameter (or buffer) under a dotted name; the module takes a reference. */
+BP_EXPORT bp_status bp_module_add_parameter(bp_ctx *c, bp_module *m, const char *name, bp_tensor *t);
+BP_EXPORT bp_status bp_module_add_buffer(bp_ctx *c, bp_module *m, const char *name, bp_tensor *t);
+/* Borrowed; NULL with an error that lists the nearest name. */
+BP_EXPORT bp_tensor *bp_module_get(bp_ctx *c, const bp_module *m, const char *name);
+/* Adds every tensor of a safetensors file as a parameter. */
+BP_EXPORT bp_status bp_module_load(bp_ctx *c, bp_module *m, const char *path);
+BP_EXPORT bp_status bp_module_save(bp_ctx *c, const bp_module *m, const char *path);
+/* .npy files. owner of a loaded tensor: the scope. */
+BP_EXPORT bp_tensor *bp_load_npy(bp_ctx *c, const char *path);
+BP_EXPORT bp_status bp_save_npy(bp_ctx *c, const bp_tensor *t, const char *path);
+
+BP_EXTERN_C_END
+
+#include <backplane/aten.h>
+#endif
