@@ -1,0 +1,41 @@
+# Tests. A unit test of CMocka is one line here, in alphabetical order:
+#     unit_tests += %D%/unit/ROOM/test_WHAT
+# It is built from test_WHAT.c (say tests_unit_ROOM_test_WHAT_SOURCES = ... for more files) against libhost.la, includes
+# "tests/lib/check.h", and runs one group of test functions. A script that prints TAP (a plan "1..N", then "ok 1 - name"
+# or "not ok 1 - name") is one line in script_tests; .sh and .py need no execute bit. tests/driver records a result a
+# function. Environment: top_srcdir and top_builddir (absolute), TMPDIR (a folder of its own), BP_CLI (the command).
+unit_tests =
+script_tests =
+
+script_tests += %D%/check/sum.sh
+
+if HAVE_CMOCKA
+check_PROGRAMS += $(unit_tests)
+TESTS += $(unit_tests)
+endif
+TESTS += $(script_tests)
+EXTRA_DIST += $(script_tests) %D%/driver %D%/sum %D%/lib/tap.sh
+noinst_HEADERS += %D%/lib/check.h
+
+# Defaults of every program that does not say otherwise: the tests'.
+LDADD = libhost.la $(CMOCKA_LIBS)
+
+TEST_EXTENSIONS = .sh .py
+LOG_DRIVER = $(SHELL) $(top_srcdir)/tests/driver
+SH_LOG_DRIVER = $(LOG_DRIVER)
+PY_LOG_DRIVER = $(LOG_DRIVER)
+AM_TESTS_ENVIRONMENT = \
+	top_srcdir='$(abs_top_srcdir)'; export top_srcdir; top_builddir='$(abs_top_builddir)'; export top_builddir; \
+	BP_CLI='$(abs_top_builddir)/backplane'; export BP_CLI; CC='$(CC)'; export CC; CXX='$(CXX)'; export CXX;
+
+# The sum over all runners of the last `make check`: failed tests by name, then `N passed, N failed`.
+.PHONY: sum
+sum:
+	@$(SHELL) $(top_srcdir)/tests/sum $(TEST_LOGS:.log=.trs)
+
+check-local: need-cmocka
+.PHONY: need-cmocka
+need-cmocka:
+if !HAVE_CMOCKA
+	@echo 'CMocka is not found, and most tests are built on it: install libcmocka-dev and configure again' >&2; exit 1
+endif
