@@ -7,6 +7,10 @@
 unit_tests =
 script_tests =
 
+unit_tests += %D%/unit/base/test_ctx
+unit_tests += %D%/unit/base/test_str
+unit_tests += %D%/unit/base/test_tables
+
 script_tests += %D%/check/sum.sh
 
 if HAVE_CMOCKA

@@ -48,5 +48,8 @@ struct bp_ctx {
 
 /* What a room's slot of the runtime and of a context looks like is that room's affair; NULL until first used. */
 #define ctx_fail(c, ...) diag_fail(&(c)->diag, __VA_ARGS__)
+#define ctx_nomem(c) diag_nomem(&(c)->diag)
 #define ctx_ok(c) ((c)->diag.code == BP_OK)
+/* The number of the calling thread: unique while it lives, never 0. */
+uint64_t ctx_thread_id(void);
 #endif

@@ -24,4 +24,9 @@ struct bp_runtime {
 };
 
 bp_runtime *runtime_ref(bp_runtime *rt);
+/* The process's own runtime, made at first use and never given up. Borrowed. NULL: out of memory. */
+bp_runtime *runtime_default(void);
+/* The room's slot, made by `make` at its first use (under the lock, once). NULL: make failed, and is tried again. */
+void *runtime_slot(bp_runtime *rt, enum runtime_room room, void *(*make)(bp_runtime *rt),
+                   void (*destroy)(bp_runtime *rt, void *slot));
 #endif
