@@ -11,14 +11,15 @@ unit_tests += %D%/unit/base/test_ctx
 unit_tests += %D%/unit/base/test_str
 unit_tests += %D%/unit/base/test_tables
 
-script_tests += %D%/check/sum.sh
+include %D%/check/local.mk
 
 if HAVE_CMOCKA
 check_PROGRAMS += $(unit_tests)
 TESTS += $(unit_tests)
 endif
 TESTS += $(script_tests)
-EXTRA_DIST += $(script_tests) %D%/driver %D%/sum %D%/lib/tap.sh
+EXTRA_DIST += $(script_tests) %D%/driver %D%/sum %D%/lib/tap.sh %D%/lib/tap.py \
+	%D%/features.py %D%/features.def
 noinst_HEADERS += %D%/lib/check.h
 
 # Defaults of every program that does not say otherwise: the tests'.
@@ -32,10 +33,13 @@ AM_TESTS_ENVIRONMENT = \
 	top_srcdir='$(abs_top_srcdir)'; export top_srcdir; top_builddir='$(abs_top_builddir)'; export top_builddir; \
 	BP_CLI='$(abs_top_builddir)/backplane'; export BP_CLI; CC='$(CC)'; export CC; CXX='$(CXX)'; export CXX;
 
-# The sum over all runners of the last `make check`: failed tests by name, then `N passed, N failed`.
-.PHONY: sum
+# The sum over all runners of the last `make check`: failed tests by name, then `N passed, N failed`; sum-all counts
+# the golden cases and the features too.
+.PHONY: sum sum-all
 sum:
 	@$(SHELL) $(top_srcdir)/tests/sum $(TEST_LOGS:.log=.trs)
+sum-all:
+	@$(SHELL) $(top_srcdir)/tests/sum $(TEST_LOGS:.log=.trs) results/features.trs
 
 check-local: need-cmocka
 .PHONY: need-cmocka

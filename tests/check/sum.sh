@@ -11,8 +11,10 @@ cd "$TMPDIR" || exit 1
 
 is "a program that passes" "$(run 'echo 1..1; echo "ok 1 - a"')" \
     ":test-result: PASS a :global-test-result: PASS :recheck: no :copy-in-global-log: no "
-like "a failed function" "$(run 'echo 1..2; echo "ok 1 - a"; echo "not ok 2 - b"; exit 1')" "PASS a *FAIL b :global-test-result: FAIL"
-like "a program that dies" "$(run 'echo 1..2; echo "ok 1 - a"; kill -SEGV $$')" "FAIL 1 of 2 tests did not report*after a"
+like "a failed function" \
+    "$(run 'echo 1..2; echo "ok 1 - a"; echo "not ok 2 - b"; exit 1')" "PASS a *FAIL b :global-test-result: FAIL"
+like "a program that dies" \
+    "$(run 'echo 1..2; echo "ok 1 - a"; kill -SEGV $$')" "FAIL 1 of 2 tests did not report*after a"
 like "a program that hangs" "$(run 'echo 1..2; echo "ok 1 - a"; sleep 9')" "FAIL hung (stopped after 1 s) after a"
 like "a program without a plan" "$(run 'echo hello')" "FAIL printed no plan (exit status 0)"
 like "a bad exit after passed tests" "$(run 'echo 1..1; echo "ok 1 - a"; exit 23')" "FAIL exit status 23"

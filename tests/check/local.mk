@@ -1,0 +1,36 @@
+# Checks of the tree itself: what `make check` runs beside the programs, and targets that build it again in another way.
+
+# They look at sources, so one build of many is enough.
+if !SANITIZED
+script_tests += %D%/sum.sh %D%/includes.py %D%/headers.py %D%/style.py %D%/exports.py
+endif
+EXTRA_DIST += %D%/style.allow %D%/variant
+
+.PHONY: check-includes check-headers check-style check-exports
+check-headers check-exports: all
+check-includes check-headers check-style check-exports:
+	@$(MAKE) -s check-TESTS TESTS=tests/check/$(@:check-%=%).py
+
+# The tree with sanitizers, each in a build of its own; thread with one OpenMP thread, since libgomp is not instrumented.
+.PHONY: check-san check-san-address check-san-thread check-clang
+check-san: check-san-address check-san-thread
+check-san-address:
+	@$(SHELL) $(top_srcdir)/tests/check/variant $(abs_top_builddir) san-address check \
+		--enable-sanitizers=address,undefined CFLAGS='-O1 -g' CXXFLAGS='-O1 -g'
+check-san-thread:
+	@OMP_NUM_THREADS=1 $(SHELL) $(top_srcdir)/tests/check/variant $(abs_top_builddir) san-thread check \
+		--enable-sanitizers=thread CFLAGS='-O1 -g' CXXFLAGS='-O1 -g'
+
+# The whole tree, tests included, with the other compiler; warnings are errors.
+check-clang:
+	@$(SHELL) $(top_srcdir)/tests/check/variant $(abs_top_builddir) clang build \
+		--enable-werror CC=clang CXX=clang++ CFLAGS='-O1 -g' CXXFLAGS='-O1 -g'
+
+# Rows of features.def against the results of the last `make check`.
+.PHONY: features check-features
+features:
+	@python3 $(top_srcdir)/tests/features.py write $(top_srcdir) $(TEST_LOGS:.log=.trs)
+check-features:
+	@mkdir -p results
+	@$(LOG_DRIVER) --test-name features --log-file results/features.log --trs-file results/features.trs -- \
+		$(top_srcdir)/tests/features.py check $(top_srcdir) $(TEST_LOGS:.log=.trs)
