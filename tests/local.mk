@@ -10,8 +10,11 @@ script_tests =
 unit_tests += %D%/unit/base/test_ctx
 unit_tests += %D%/unit/base/test_str
 unit_tests += %D%/unit/base/test_tables
+unit_tests += %D%/unit/op/test_schema
 
 include %D%/check/local.mk
+
+EXTRA_DIST += %D%/unit/op/core_schemas.txt
 
 if HAVE_CMOCKA
 check_PROGRAMS += $(unit_tests)

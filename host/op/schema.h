@@ -6,9 +6,10 @@
 #include <backplane/types.h>
 
 enum schema_type {
-    TYPE_TENSOR = 1, TYPE_SCALAR, TYPE_INT, TYPE_SYMINT, TYPE_FLOAT, TYPE_BOOL, TYPE_STR, TYPE_DTYPE, TYPE_LAYOUT,
-    TYPE_DEVICE, TYPE_MEMORY_FORMAT, TYPE_GENERATOR, TYPE_DIMNAME, TYPE_STORAGE, TYPE_STREAM, TYPE_SYMBOOL,
-    TYPE_SYMFLOAT, TYPE_ANY
+#define TYPE_ROW(NAME, text) TYPE_##NAME,
+#include "host/op/types.def"
+#undef TYPE_ROW
+    TYPE_COUNT
 };
 
 typedef struct {
@@ -18,8 +19,9 @@ typedef struct {
     bool optional_items;  /* T?[] */
     bool optional_list;   /* T[]? */
     int32_t list_size;    /* T[2]: 2; else -1. A bare value may stand for such a list */
-    char alias[8];        /* alias set of "(a!)": "a"; "" when none; "*" for a wildcard */
     bool writes;          /* the "!" */
+    const char *alias;    /* alias set of "(a!)" or "(a -> *)": "a"; "" when none; "*" for a wildcard */
+    const char *alias_to; /* the set behind "->": "*"; "" when none */
 } schema_ty;
 
 typedef struct {
@@ -27,6 +29,7 @@ typedef struct {
     const char *name;
     bool kwarg_only, has_default;
     bp_value default_value;
+    const char *default_text; /* as written; NULL when there is none */
 } schema_arg;
 
 typedef struct {
@@ -40,14 +43,25 @@ typedef struct {
     bool out_variant; /* has kwarg-only written arguments */
 } schema;
 
-/* Parses; memory from a. NULL: what and where (offset in text) are in `error` of cap bytes. */
+/* Parses; memory from a. NULL: what and where (offset in text) are in `error` of cap bytes. A namespace may stand in
+ * front ("aten::add"); aten is the default. */
 schema *schema_parse(arena *a, const char *text, char *error, size_t cap);
 /* Index of an argument by name, or -1. */
 int32_t schema_find(const schema *s, const char *name);
-/* Whether a value fits a type (TENSOR and NODE both fit Tensor; a number fits Tensor as a wrapped number). */
+/* Whether a value fits a type (TENSOR and NODE both fit Tensor; a number fits Tensor as a wrapped number; a NODE also
+ * fits a number, since sizes and items are nodes). */
 bool schema_fits(const schema_ty *ty, const bp_value *v);
+const char *schema_type_name(enum schema_type type); /* "SymInt" */
 /* "Tensor(a!)?", as written. */
 void schema_print_type(const schema_ty *ty, buf *out);
+/* "aten::add.Tensor(Tensor self, ...) -> Tensor". */
 void schema_print(const schema *s, buf *out);
 bool value_eq(const bp_value *a, const bp_value *b); /* the same kind and value, floats by bits; lists by items */
+/* PyTorch's number of a ScalarType (4 is int64) as a data type; UNSET for one that is not supported. */
+bp_dtype dtype_of_scalar_type(int64_t number);
+/* The C identifier of an overload: "add_tensor", "relu_inplace_default", "private_softmax_default"; a namespace other
+ * than aten stands in front, "__and__" becomes "dunder_and". False: cap is too small. */
+bool schema_id(const schema *s, char *dst, size_t cap);
+/* The same without the overload: "add", "relu_inplace". */
+bool schema_op_id(const schema *s, char *dst, size_t cap);
 #endif
