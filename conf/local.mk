@@ -1,0 +1,1 @@
+EXTRA_DIST += %D%/onednn.txt %D%/suppressions/leak %D%/suppressions/thread

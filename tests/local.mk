@@ -34,7 +34,11 @@ SH_LOG_DRIVER = $(LOG_DRIVER)
 PY_LOG_DRIVER = $(LOG_DRIVER)
 AM_TESTS_ENVIRONMENT = \
 	top_srcdir='$(abs_top_srcdir)'; export top_srcdir; top_builddir='$(abs_top_builddir)'; export top_builddir; \
-	BP_CLI='$(abs_top_builddir)/backplane'; export BP_CLI; CC='$(CC)'; export CC; CXX='$(CXX)'; export CXX;
+	BP_CLI='$(abs_top_builddir)/backplane'; export BP_CLI; CC='$(CC)'; export CC; CXX='$(CXX)'; export CXX; \
+	ASAN_OPTIONS='detect_stack_use_after_return=1:strict_string_checks=1'; export ASAN_OPTIONS; \
+	LSAN_OPTIONS='suppressions=$(abs_top_srcdir)/conf/suppressions/leak:print_suppressions=0'; export LSAN_OPTIONS; \
+	UBSAN_OPTIONS='print_stacktrace=1'; export UBSAN_OPTIONS; \
+	TSAN_OPTIONS='suppressions=$(abs_top_srcdir)/conf/suppressions/thread:halt_on_error=0'; export TSAN_OPTIONS;
 
 # The sum over all runners of the last `make check`: failed tests by name, then `N passed, N failed`; sum-all counts
 # the golden cases and the features too.

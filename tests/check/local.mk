@@ -12,6 +12,7 @@ check-includes check-headers check-style check-exports:
 	@$(MAKE) -s check-TESTS TESTS=tests/check/$(@:check-%=%).py
 
 # The tree with sanitizers, each in a build of its own; thread with one OpenMP thread, since libgomp is not instrumented.
+# What a sanitizer may overlook is listed in conf/suppressions, a reason each.
 .PHONY: check-san check-san-address check-san-thread check-clang
 check-san: check-san-address check-san-thread
 check-san-address:
