@@ -1,0 +1,1 @@
+EXTRA_DIST += %D%/design.md %D%/ir.md %D%/testing.md

@@ -2,13 +2,14 @@
 
 # They look at sources, so one build of many is enough.
 if !SANITIZED
-script_tests += %D%/sum.sh %D%/includes.py %D%/headers.py %D%/style.py %D%/exports.py
+script_tests += %D%/sum.sh %D%/includes.py %D%/headers.py %D%/style.py %D%/exports.py \
+	%D%/docs.py
 endif
 EXTRA_DIST += %D%/style.allow %D%/variant
 
-.PHONY: check-includes check-headers check-style check-exports
-check-headers check-exports: all
-check-includes check-headers check-style check-exports:
+.PHONY: check-includes check-headers check-style check-exports check-docs
+check-headers check-exports check-docs: all
+check-includes check-headers check-style check-exports check-docs:
 	@$(MAKE) -s check-TESTS TESTS=tests/check/$(@:check-%=%).py
 
 # The tree with sanitizers, each in a build of its own; thread with one OpenMP thread, since libgomp is not instrumented.
