@@ -13,6 +13,7 @@ unit_tests += %D%/unit/base/test_tables
 unit_tests += %D%/unit/op/test_schema
 
 include %D%/check/local.mk
+include %D%/golden/local.mk
 
 EXTRA_DIST += %D%/unit/op/core_schemas.txt
 
@@ -46,7 +47,7 @@ AM_TESTS_ENVIRONMENT = \
 sum:
 	@$(SHELL) $(top_srcdir)/tests/sum $(TEST_LOGS:.log=.trs)
 sum-all:
-	@$(SHELL) $(top_srcdir)/tests/sum $(TEST_LOGS:.log=.trs) results/features.trs
+	@$(SHELL) $(top_srcdir)/tests/sum $(TEST_LOGS:.log=.trs) results/features.trs $(golden_results)
 
 check-local: need-cmocka
 .PHONY: need-cmocka

@@ -1,0 +1,10 @@
+# PyTorch's recorded answers (FORMAT.md), run on each backend that floors names.
+EXTRA_DIST += %D%/FORMAT.md %D%/floors %D%/run %D%/ops_handed.jsonl.gz %D%/graphs_handed.jsonl.gz
+
+.PHONY: check-golden
+check-golden: all
+	@$(MKDIR_P) results
+	@BACKPLANE_SYSCONFDIR='$(abs_top_builddir)/conf/uninstalled' \
+		$(SHELL) $(srcdir)/%D%/run '$(abs_top_builddir)/backplane' $(srcdir)/%D% results
+
+golden_results = $$(sed -n 's|^\([a-z_]*\)[.][^ ]* \([^ ]*\) .*|results/golden-\1-\2.txt|p' $(srcdir)/%D%/floors)
