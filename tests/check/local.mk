@@ -3,14 +3,17 @@
 # They look at sources, so one build of many is enough.
 if !SANITIZED
 script_tests += %D%/sum.sh %D%/golden.sh %D%/includes.py %D%/headers.py %D%/style.py %D%/exports.py \
-	%D%/docs.py
+	%D%/docs.py %D%/install.sh
 endif
-EXTRA_DIST += %D%/style.allow %D%/variant
+EXTRA_DIST += %D%/style.allow %D%/variant tests/vendor/hello.c tests/vendor/hello_cxx.cc tests/vendor/composer.c \
+	tests/vendor/user.c
 
-.PHONY: check-includes check-headers check-style check-exports check-docs
-check-headers check-exports check-docs: all
+.PHONY: check-includes check-headers check-style check-exports check-docs check-install
+check-headers check-exports check-docs check-install: all
 check-includes check-headers check-style check-exports check-docs:
 	@$(MAKE) -s check-TESTS TESTS=tests/check/$(@:check-%=%).py
+check-install:
+	@$(MAKE) -s check-TESTS TESTS=tests/check/install.sh
 
 # The tree with sanitizers, each in a build of its own; thread with one OpenMP thread, since libgomp is not instrumented.
 # What a sanitizer may overlook is listed in conf/suppressions, a reason each.
