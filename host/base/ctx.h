@@ -39,6 +39,7 @@ struct bp_ctx {
     const char *site_file;    /* where the operator being called was written, or NULL */
     int32_t site_line;
     uint32_t busy;            /* depth of bp_call, for the owner check */
+    uint32_t capturing;       /* > 0 while a function is captured: host memory may be neither read nor made a tensor */
     uint64_t thread;          /* id of the thread that uses it */
     bp_write_fn_ sink;        /* where printing backends write; NULL: stdout */
     void *sink_arg;

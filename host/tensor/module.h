@@ -16,4 +16,6 @@ typedef struct bp_module {
 struct bp_module *module_ref(struct bp_module *m);
 /* Index of a dotted name, or -1. */
 int32_t module_find(const struct bp_module *m, const char *name);
+/* The name that is nearest to one that is not there, for messages; NULL: none is near. */
+const char *module_nearest(const struct bp_module *m, const char *name);
 #endif

@@ -53,9 +53,10 @@ bp_tensor *tensor_new(bp_ctx *c, const tensor_meta *m);               /* uniniti
 bp_tensor *tensor_new_fake(bp_ctx *c, const tensor_meta *m);
 bp_tensor *tensor_view(bp_ctx *c, bp_tensor *base, const tensor_meta *m); /* shares base's storage; dtype may differ */
 bp_tensor *tensor_contiguous_new(bp_ctx *c, bp_dtype dtype, uint32_t rank, const int64_t *sizes);
-/* Over foreign memory of nbytes; release is called once, on any thread. */
+/* Over foreign memory of nbytes; release is called once, on any thread, but not when this fails. */
 bp_tensor *tensor_wrap(bp_ctx *c, const tensor_meta *m, void *data, size_t nbytes,
                        void (*release)(void *arg, void *data), void *arg);
+void tensor_release_nothing(void *arg, void *data); /* for memory that outlives the tensor */
 bp_tensor *tensor_ref(bp_tensor *t);
 void tensor_unref(bp_tensor *t);                                      /* NULL: nothing */
 storage *storage_ref(storage *s);
@@ -63,10 +64,13 @@ void storage_unref(storage *s);
 storage *storage_new(bp_ctx *c, bp_device device, size_t nbytes, bool fake);
 
 /* -- scopes: what an operator makes belongs to the innermost one -- */
-bp_tensor *scope_own(bp_ctx *c, bp_tensor *t); /* gives the caller's reference to the scope; NULL: NULL */
+/* Gives the caller's reference to the scope and returns t; NULL: NULL, also when memory is used up (see the context). */
+bp_tensor *scope_own(bp_ctx *c, bp_tensor *t);
 void scope_push(bp_ctx *c);
 void scope_pop(bp_ctx *c);
 uint32_t scope_depth(const bp_ctx *c);
+bp_tensor *scope_keep(bp_ctx *c, bp_tensor *t); /* bp_keep: the caller gets a reference, the scope's if it has one */
+void scope_forget(bp_tensor *t);                /* takes a dying tensor off its scope's list */
 
 /* -- facts -- */
 static inline bool tensor_is_fake(const bp_tensor *t) { return t->store->is_fake; }
@@ -82,33 +86,41 @@ static inline void *tensor_ptr(const bp_tensor *t)
 }
 void tensor_get_meta(const bp_tensor *t, tensor_meta *out); /* borrows the arrays */
 void tensor_get_view(const bp_tensor *t, bp_view *out);
-bool tensor_is_contiguous(const bp_tensor *t);        /* row major; also when a size is 0 or 1 anywhere it may be */
-bool tensor_is_channels_last(const bp_tensor *t);
+bool tensor_is_contiguous(const bp_tensor *t);        /* row major; strides of sizes 0 and 1 do not matter */
+bool tensor_is_channels_last(const bp_tensor *t);     /* of rank 4 or 5; is_contiguous(memory_format=...) of PyTorch */
+bool tensor_is_dense(const bp_tensor *t);             /* a permutation of a contiguous tensor: no holes, no overlap */
+/* BP_CONTIGUOUS, or a channels-last format when the strides say so: PyTorch's suggest_memory_format. */
+int32_t tensor_suggest_format(const bp_tensor *t);
 bool tensor_may_overlap(const bp_tensor *a, const bp_tensor *b); /* byte ranges of one storage meet */
-bool tensor_overlaps_itself(const bp_tensor *t);      /* some element is reached twice (expanded) */
+/* Some element is reached twice by an expanded size (stride 0). Other overlaps (as_strided) go unseen, as in PyTorch. */
+bool tensor_overlaps_itself(const bp_tensor *t);
 size_t tensor_span_bytes(const bp_tensor *t);         /* from its first to its last element; 0 if empty */
 void tensor_wrote(bp_tensor *t);                      /* bumps the version */
 /* Copies elements, casting; sizes must be equal. The one copy loop of the host. */
 bp_status tensor_copy(bp_ctx *c, bp_tensor *dst, const bp_tensor *src);
-/* A new contiguous tensor of the same elements, or a reference to t when it is contiguous already. */
+/* A new contiguous tensor of the same elements, or a reference to t when it is contiguous already. NULL: an error. */
 bp_tensor *tensor_to_contiguous(bp_ctx *c, bp_tensor *t);
 /* "f32[2, 3]" for messages and readable prints; dst of cap bytes. */
 const char *tensor_describe(const bp_tensor *t, char *dst, size_t cap);
 
-/* -- layout rules, over bp_dim -- */
+/* -- layout rules, over bp_dim; strides have room for rank -- */
 void layout_contiguous(bp_ctx *c, uint32_t rank, const bp_dim *sizes, bp_dim *strides);
 bp_status layout_memory_format(bp_ctx *c, uint32_t rank, const bp_dim *sizes, int32_t format, bp_dim *strides);
 /* Broadcast of a and b; an error names both shapes and the index. out has room for the larger rank. */
 bp_status layout_broadcast(bp_ctx *c, uint32_t ra, const bp_dim *a, uint32_t rb, const bp_dim *b, bp_dim *out);
-/* Strides of a pointwise result over operands, as PyTorch's iterator chooses them (dense, in the operands' order). */
+/* Strides of a pointwise result over operands, as PyTorch's iterator chooses them (dense, in the operands' order). An
+ * operand that is a number (the 1 of add.Scalar) counts, as a tensor of no dimensions: pass NULL for it. */
 void layout_pointwise(bp_ctx *c, uint32_t n, const bp_tensor *const *operands, uint32_t rank, const bp_dim *sizes,
                       bp_dim *strides);
 /* Strides that PRESERVE gives for one tensor: its own if dense and not overlapping, else contiguous or permuted. */
 void layout_preserve(bp_ctx *c, const bp_tensor *t, bp_dim *strides);
 /* Strides of a view to new sizes; false: no view is possible. */
 bool layout_view(bp_ctx *c, const bp_tensor *t, uint32_t rank, const bp_dim *sizes, bp_dim *strides);
-int64_t layout_wrap_dim(bp_ctx *c, int64_t d, uint32_t rank); /* negative counts from the end; error out of range */
+/* Negative d counts from the end; rank 0 counts as 1. Out of range: an error, and 0. */
+int64_t layout_wrap_dim(bp_ctx *c, int64_t d, uint32_t rank);
 
 /* -- generator: Philox4x32-10, counter-based -- */
+/* The block of 4 numbers at a position of the stream of a seed (counter: position, 0). */
 void philox_uint32(uint64_t seed, uint64_t offset, uint32_t out[4]);
+void philox_block(const uint32_t key[2], const uint32_t counter[4], uint32_t out[4]);
 #endif

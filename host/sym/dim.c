@@ -1,0 +1,85 @@
+/* Arithmetic of sizes: checked, over constants. */
+#include "host/sym/dim.h"
+#include "sdk/base/checked.h"
+#include <inttypes.h>
+
+/* Both are constants; INTERNAL otherwise. */
+static bool known(bp_ctx *c, bp_dim a, bp_dim b)
+{
+    if (dim_is_const(a) && dim_is_const(b))
+        return true;
+    ctx_fail(c, BP_INTERNAL, "size symbol %u where only constant sizes are supported", a.sym ? a.sym : b.sym);
+    return false;
+}
+
+typedef bool (*checked_fn)(int64_t a, int64_t b, int64_t *out);
+
+static bp_dim apply(bp_ctx *c, bp_dim a, bp_dim b, checked_fn fn, const char *sign)
+{
+    int64_t r = 0;
+    if (!known(c, a, b))
+        return dim_const(0);
+    if (!fn(a.value, b.value, &r))
+        ctx_fail(c, BP_INVALID_ARGUMENT, "size %" PRId64 " %s %" PRId64 " does not fit 64 bits", a.value, sign, b.value);
+    return dim_const(r);
+}
+
+static bp_dim divide(bp_ctx *c, bp_dim a, bp_dim b, checked_fn fn, const char *sign)
+{
+    if (known(c, a, b) && b.value == 0) {
+        ctx_fail(c, BP_INVALID_ARGUMENT, "size %" PRId64 " %s 0: division by zero", a.value, sign);
+        return dim_const(0);
+    }
+    return apply(c, a, b, fn, sign);
+}
+
+bool dim_eq(bp_dim a, bp_dim b)
+{
+    return a.sym == b.sym && (a.sym || a.value == b.value);
+}
+
+bool dim_is(bp_dim a, int64_t v)
+{
+    return dim_is_const(a) && a.value == v;
+}
+
+int64_t dim_int(bp_ctx *c, bp_dim d)
+{
+    return known(c, d, d) ? d.value : 0;
+}
+
+bp_dim dim_add(bp_ctx *c, bp_dim a, bp_dim b)
+{
+    return apply(c, a, b, checked_add, "+");
+}
+
+bp_dim dim_sub(bp_ctx *c, bp_dim a, bp_dim b)
+{
+    return apply(c, a, b, checked_sub, "-");
+}
+
+bp_dim dim_mul(bp_ctx *c, bp_dim a, bp_dim b)
+{
+    return apply(c, a, b, checked_mul, "*");
+}
+
+bp_dim dim_floordiv(bp_ctx *c, bp_dim a, bp_dim b)
+{
+    return divide(c, a, b, checked_floordiv, "//");
+}
+
+bp_dim dim_mod(bp_ctx *c, bp_dim a, bp_dim b)
+{
+    return divide(c, a, b, checked_floormod, "%");
+}
+
+bp_dim dim_product(bp_ctx *c, const bp_dim *d, uint32_t n)
+{
+    bp_dim r = dim_const(1);
+    for (uint32_t i = 0; i < n; i++)
+        if (dim_is(d[i], 0)) /* an empty product is 0, however large its other factors are */
+            return dim_const(0);
+    for (uint32_t i = 0; i < n; i++)
+        r = dim_mul(c, r, d[i]);
+    return r;
+}

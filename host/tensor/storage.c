@@ -1,0 +1,45 @@
+/* Storages: counted memory of a device, or a fake that has a size only. */
+#include "host/tensor/alloc.h"
+#include "host/tensor/tensor.h"
+#include <stdlib.h>
+
+storage *storage_new(bp_ctx *c, bp_device device, size_t nbytes, bool fake)
+{
+    if (!fake && device.kind != BP_CPU) {
+        ctx_fail(c, BP_UNIMPLEMENTED, "no memory can be had on device kind %d: only the CPU is supported",
+                 (int)device.kind);
+        return NULL;
+    }
+    storage *s = calloc(1, sizeof *s);
+    if (!s) {
+        ctx_nomem(c);
+        return NULL;
+    }
+    atomic_init(&s->refs, 1);
+    s->device = device;
+    s->nbytes = nbytes;
+    s->is_fake = fake;
+    if (!fake && nbytes && !(s->data = alloc_get(nbytes))) {
+        ctx_fail(c, BP_RESOURCE_EXHAUSTED, "out of memory: a tensor needs %zu bytes", nbytes);
+        free(s);
+        return NULL;
+    }
+    return s;
+}
+
+storage *storage_ref(storage *s)
+{
+    atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
+    return s;
+}
+
+void storage_unref(storage *s)
+{
+    if (!s || atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    if (s->release)
+        s->release(s->release_arg, s->data);
+    else
+        alloc_put(s->data, s->nbytes);
+    free(s);
+}

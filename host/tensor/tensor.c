@@ -1,0 +1,266 @@
+/* Tensors: making, counting, facts. Sizes and strides of a tensor lie next to each other, and every bp_dim is whole, so
+ * that a comparison of both is a comparison of bytes. */
+#include "host/tensor/tensor.h"
+#include "sdk/base/checked.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* -- checking metadata --------------------------------------------------------------------------------------------- */
+
+/* One past the last element that m reaches, from the start of its storage; 0 when it has no element. False: that, or
+ * the number of elements (which expanded sizes make larger), overflows. */
+static bool reach(const tensor_meta *m, int64_t *out)
+{
+    int64_t last = m->offset.value, step, nelem = 1;
+    for (uint32_t d = 0; d < m->rank; d++)
+        if (m->sizes[d].value == 0)
+            return *out = 0, true;
+    for (uint32_t d = 0; d < m->rank; d++) {
+        if (!checked_mul(m->sizes[d].value - 1, m->strides[d].value, &step) || !checked_add(last, step, &last))
+            return false;
+        if (!checked_mul(nelem, m->sizes[d].value, &nelem))
+            return false;
+    }
+    return checked_add(last, 1, out);
+}
+
+static bp_status check_meta(bp_ctx *c, const tensor_meta *m)
+{
+    if (m->dtype <= 0 || m->dtype >= BP_DTYPE_END)
+        return ctx_fail(c, BP_INVALID_ARGUMENT, "%d is no dtype", (int)m->dtype);
+    if (m->rank > TENSOR_MAX_RANK)
+        return ctx_fail(c, BP_INVALID_ARGUMENT, "rank %u: at most %d is supported", m->rank, TENSOR_MAX_RANK);
+    if (m->device.kind <= 0 || m->device.kind > UINT8_MAX || m->device.index < 0 || m->device.index > UINT8_MAX)
+        return ctx_fail(c, BP_INVALID_ARGUMENT, "there is no device of kind %d and index %d", (int)m->device.kind,
+                        (int)m->device.index);
+    for (uint32_t d = 0; d < m->rank; d++) {
+        if (m->sizes[d].value < 0)
+            return ctx_fail(c, BP_INVALID_ARGUMENT, "size %" PRId64 " at index %u is negative", m->sizes[d].value, d);
+        if (m->strides[d].value < 0)
+            return ctx_fail(c, BP_INVALID_ARGUMENT, "stride %" PRId64 " at index %u is negative", m->strides[d].value,
+                            d);
+    }
+    if (m->offset.value < 0)
+        return ctx_fail(c, BP_INVALID_ARGUMENT, "storage offset %" PRId64 " is negative", m->offset.value);
+    return BP_OK;
+}
+
+/* Bytes of storage that m needs. */
+static bp_status need_bytes(bp_ctx *c, const tensor_meta *m, size_t *out)
+{
+    int64_t n, nbytes;
+    TRY(check_meta(c, m));
+    if (!reach(m, &n) || !checked_mul(n, (int64_t)dtype_size(m->dtype), &nbytes))
+        return ctx_fail(c, BP_INVALID_ARGUMENT, "a tensor of %s is too large: its bytes do not fit 64 bits",
+                        dtype_get(m->dtype)->torch);
+    *out = (size_t)nbytes;
+    return BP_OK;
+}
+
+/* -- making -------------------------------------------------------------------------------------------------------- */
+
+/* A tensor over s, whose reference it takes also on failure. */
+static bp_tensor *make(bp_ctx *c, const tensor_meta *m, storage *s)
+{
+    size_t extra = m->rank > TENSOR_INLINE_RANK ? 2 * (size_t)m->rank * sizeof(bp_dim) : 0;
+    bp_tensor *t = calloc(1, sizeof *t + extra);
+    if (!t) {
+        storage_unref(s);
+        ctx_nomem(c);
+        return NULL;
+    }
+    atomic_init(&t->refs, 1);
+    t->dtype = (uint8_t)m->dtype;
+    t->device_kind = (uint8_t)m->device.kind;
+    t->device_index = (uint8_t)m->device.index;
+    t->rank = (uint8_t)m->rank;
+    t->flags = TENSOR_IS_LEAF;
+    t->store = s;
+    t->sizes = extra ? (bp_dim *)(t + 1) : t->inline_dims;
+    t->strides = t->sizes + m->rank;
+    t->offset = m->offset;
+    if (m->rank) {
+        memcpy(t->sizes, m->sizes, m->rank * sizeof(bp_dim));
+        memcpy(t->strides, m->strides, m->rank * sizeof(bp_dim));
+    }
+    t->file = c->site_file;
+    t->line = c->site_line;
+    return t;
+}
+
+static bp_tensor *make_with_storage(bp_ctx *c, const tensor_meta *m, bool fake)
+{
+    size_t nbytes;
+    if (need_bytes(c, m, &nbytes) != BP_OK)
+        return NULL;
+    storage *s = storage_new(c, m->device, nbytes, fake);
+    return s ? make(c, m, s) : NULL;
+}
+
+bp_tensor *tensor_new(bp_ctx *c, const tensor_meta *m)
+{
+    return make_with_storage(c, m, false);
+}
+
+bp_tensor *tensor_new_fake(bp_ctx *c, const tensor_meta *m)
+{
+    return make_with_storage(c, m, true);
+}
+
+bp_tensor *tensor_view(bp_ctx *c, bp_tensor *base, const tensor_meta *m)
+{
+    size_t nbytes;
+    if (need_bytes(c, m, &nbytes) != BP_OK)
+        return NULL;
+    if (nbytes > base->store->nbytes) {
+        ctx_fail(c, BP_INVALID_ARGUMENT,
+                 "a view with storage offset %" PRId64 " needs %zu bytes of a storage of %zu bytes", m->offset.value,
+                 nbytes, base->store->nbytes);
+        return NULL;
+    }
+    return make(c, m, storage_ref(base->store));
+}
+
+bp_tensor *tensor_contiguous_new(bp_ctx *c, bp_dtype dtype, uint32_t rank, const int64_t *sizes)
+{
+    bp_dim dims[TENSOR_MAX_RANK], strides[TENSOR_MAX_RANK];
+    if (rank > TENSOR_MAX_RANK) {
+        ctx_fail(c, BP_INVALID_ARGUMENT, "rank %u: at most %d is supported", rank, TENSOR_MAX_RANK);
+        return NULL;
+    }
+    for (uint32_t d = 0; d < rank; d++) {
+        dims[d] = dim_const(sizes[d]);
+        if (sizes[d] < 0) {
+            ctx_fail(c, BP_INVALID_ARGUMENT, "size %" PRId64 " at index %u is negative", sizes[d], d);
+            return NULL;
+        }
+    }
+    layout_contiguous(c, rank, dims, strides);
+    if (!ctx_ok(c))
+        return NULL;
+    return tensor_new(c, &(tensor_meta){dtype, {BP_CPU, 0}, rank, dims, strides, {0}});
+}
+
+bp_tensor *tensor_wrap(bp_ctx *c, const tensor_meta *m, void *data, size_t nbytes,
+                       void (*release)(void *arg, void *data), void *arg)
+{
+    size_t need;
+    if (need_bytes(c, m, &need) != BP_OK)
+        return NULL;
+    if (need > nbytes) {
+        ctx_fail(c, BP_INVALID_ARGUMENT, "a tensor of %zu bytes does not fit memory of %zu bytes", need, nbytes);
+        return NULL;
+    }
+    storage *s = storage_new(c, m->device, 0, true);
+    if (!s)
+        return NULL;
+    s->is_fake = 0;
+    s->data = data;
+    s->nbytes = nbytes;
+    s->release = tensor_release_nothing;
+    bp_tensor *t = make(c, m, s);
+    if (t) {
+        s->release = release;
+        s->release_arg = arg;
+    }
+    return t;
+}
+
+void tensor_release_nothing(void *arg, void *data)
+{
+    (void)arg;
+    (void)data;
+}
+
+bp_tensor *tensor_ref(bp_tensor *t)
+{
+    atomic_fetch_add_explicit(&t->refs, 1, memory_order_relaxed);
+    return t;
+}
+
+void tensor_unref(bp_tensor *t)
+{
+    if (!t || atomic_fetch_sub_explicit(&t->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    scope_forget(t);
+    if (t->grad_destroy)
+        t->grad_destroy(t->grad);
+    storage_unref(t->store);
+    free(t);
+}
+
+/* -- facts --------------------------------------------------------------------------------------------------------- */
+
+bp_dim tensor_numel(bp_ctx *c, const bp_tensor *t)
+{
+    return dim_product(c, t->sizes, t->rank);
+}
+
+int64_t tensor_nelem(const bp_tensor *t)
+{
+    uint64_t n = 1; /* it fits, as was checked when the tensor was made; a part of the product need not, if 0 follows */
+    for (uint32_t d = 0; d < t->rank; d++)
+        n *= (uint64_t)t->sizes[d].value;
+    return (int64_t)n;
+}
+
+void tensor_get_meta(const bp_tensor *t, tensor_meta *out)
+{
+    *out = (tensor_meta){t->dtype, tensor_device(t), t->rank, t->sizes, t->strides, t->offset};
+}
+
+void tensor_get_view(const bp_tensor *t, bp_view *out)
+{
+    uint32_t flags = (t->flags & TENSOR_REQUIRES_GRAD ? BP_VIEW_REQUIRES_GRAD : 0) |
+                     (tensor_is_fake(t) ? BP_VIEW_FAKE : 0);
+    *out = (bp_view){sizeof *out, t->dtype, t->device_kind, t->device_index, t->rank,
+                     flags, t->sizes, t->strides, tensor_ptr(t)};
+}
+
+size_t tensor_span_bytes(const bp_tensor *t)
+{
+    int64_t last = 0;
+    for (uint32_t d = 0; d < t->rank; d++) {
+        if (t->sizes[d].value == 0)
+            return 0;
+        last += (t->sizes[d].value - 1) * t->strides[d].value;
+    }
+    return (size_t)(last + 1) * dtype_size(t->dtype);
+}
+
+bool tensor_may_overlap(const bp_tensor *a, const bp_tensor *b)
+{
+    size_t na = tensor_span_bytes(a), nb = tensor_span_bytes(b);
+    if (a->store != b->store || !na || !nb)
+        return false;
+    size_t at_a = (size_t)a->offset.value * dtype_size(a->dtype), at_b = (size_t)b->offset.value * dtype_size(b->dtype);
+    return at_a < at_b + nb && at_b < at_a + na;
+}
+
+bool tensor_overlaps_itself(const bp_tensor *t)
+{
+    bool expanded = false;
+    for (uint32_t d = 0; d < t->rank; d++) {
+        if (t->sizes[d].value == 0)
+            return false;
+        expanded |= t->strides[d].value == 0 && t->sizes[d].value > 1;
+    }
+    return expanded;
+}
+
+void tensor_wrote(bp_tensor *t)
+{
+    atomic_fetch_add_explicit(&t->store->version, 1, memory_order_relaxed);
+}
+
+const char *tensor_describe(const bp_tensor *t, char *dst, size_t cap)
+{
+    int n = snprintf(dst, cap, "%s[", dtype_get(t->dtype)->brief);
+    for (uint32_t d = 0; d < t->rank && n >= 0 && (size_t)n < cap; d++)
+        n += snprintf(dst + n, cap - (size_t)n, "%s%" PRId64, d ? ", " : "", t->sizes[d].value);
+    if (n >= 0 && (size_t)n < cap)
+        snprintf(dst + n, cap - (size_t)n, "]");
+    return dst;
+}
