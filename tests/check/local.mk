@@ -2,7 +2,7 @@
 
 # They look at sources, so one build of many is enough.
 if !SANITIZED
-script_tests += %D%/sum.sh %D%/golden.sh %D%/includes.py %D%/headers.py %D%/style.py %D%/exports.py \
+script_tests += %D%/sum.sh %D%/golden.sh %D%/bootstrap.sh %D%/includes.py %D%/headers.py %D%/style.py %D%/exports.py \
 	%D%/docs.py %D%/install.sh
 endif
 EXTRA_DIST += %D%/style.allow %D%/variant tests/vendor/hello.c tests/vendor/hello_cxx.cc tests/vendor/composer.c \
