@@ -3,7 +3,7 @@
 cd "$TMPDIR" || exit 1
 mkdir -p tree/conf bin
 cp "$top_srcdir/bootstrap" tree/ && cp "$top_srcdir/conf/onednn.txt" tree/conf/ && : >tree/configure.ac
-for tool in sh true dirname nproc cat sed tr date mkdir tail cmp env uname rm; do
+for tool in sh dirname nproc cat sed tr date mkdir tail cmp env uname rm; do
     ln -s "$(command -v $tool)" bin/$tool
 done
 fake() { printf '#!/bin/sh\n%s\n' "$2" >bin/"$1"; chmod +x bin/"$1"; }
@@ -18,6 +18,7 @@ like "without root and sudo it names them and stops" "$(build build; echo "statu
 is "and runs no apt-get" "$(cat apt 2>/dev/null)" ""
 
 fake sudo 'shift; exec "$@"'
+fake true "exit 0"
 for tool in gcc g++ make autoconf automake libtoolize python3; do fake $tool 'exit 0'; done
 fake pkg-config 'test "$2" != jansson'
 out=$(build build)
