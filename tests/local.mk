@@ -10,6 +10,7 @@ script_tests =
 unit_tests += %D%/unit/base/test_ctx
 unit_tests += %D%/unit/base/test_str
 unit_tests += %D%/unit/base/test_tables
+unit_tests += %D%/unit/op/test_dispatch
 unit_tests += %D%/unit/op/test_schema
 
 include %D%/check/local.mk

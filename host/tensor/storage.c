@@ -2,6 +2,7 @@
 #include "host/tensor/alloc.h"
 #include "host/tensor/tensor.h"
 #include <stdlib.h>
+#include <string.h>
 
 storage *storage_new(bp_ctx *c, bp_device device, size_t nbytes, bool fake)
 {
@@ -42,4 +43,26 @@ void storage_unref(storage *s)
     else
         alloc_put(s->data, s->nbytes);
     free(s);
+}
+
+bp_status storage_grow(bp_ctx *c, storage *s, size_t nbytes)
+{
+    if (nbytes <= s->nbytes)
+        return BP_OK;
+    if (s->is_fake) {
+        s->nbytes = nbytes;
+        return BP_OK;
+    }
+    if (s->release)
+        return ctx_fail(c, BP_INVALID_ARGUMENT, "a storage of %zu bytes over foreign memory cannot grow to %zu bytes",
+                        s->nbytes, nbytes);
+    void *data = alloc_get(nbytes);
+    if (!data)
+        return ctx_fail(c, BP_RESOURCE_EXHAUSTED, "out of memory: a tensor needs %zu bytes", nbytes);
+    if (s->nbytes)
+        memcpy(data, s->data, s->nbytes);
+    alloc_put(s->data, s->nbytes);
+    s->data = data;
+    s->nbytes = nbytes;
+    return BP_OK;
 }

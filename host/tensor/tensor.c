@@ -174,6 +174,29 @@ void tensor_release_nothing(void *arg, void *data)
     (void)data;
 }
 
+bp_status tensor_set_layout(bp_ctx *c, bp_tensor *t, const tensor_meta *m)
+{
+    size_t nbytes;
+    tensor_meta own = *m;
+    own.dtype = t->dtype;
+    own.device = tensor_device(t);
+    TRY(need_bytes(c, &own, &nbytes));
+    uint32_t room = t->sizes == t->inline_dims ? TENSOR_INLINE_RANK : t->rank;
+    if (m->rank > room)
+        return ctx_fail(c, BP_UNIMPLEMENTED, "a tensor of rank %u cannot get rank %u in place", t->rank, m->rank);
+    TRY(storage_grow(c, t->store, nbytes));
+    bp_dim dims[2 * TENSOR_MAX_RANK]; /* m may lie in t's own arrays */
+    for (uint32_t d = 0; d < m->rank; d++) {
+        dims[d] = m->sizes[d];
+        dims[m->rank + d] = m->strides[d];
+    }
+    t->rank = (uint8_t)m->rank;
+    t->strides = t->sizes + m->rank;
+    t->offset = m->offset;
+    memcpy(t->sizes, dims, 2 * m->rank * sizeof *dims);
+    return BP_OK;
+}
+
 bp_tensor *tensor_ref(bp_tensor *t)
 {
     atomic_fetch_add_explicit(&t->refs, 1, memory_order_relaxed);

@@ -63,6 +63,12 @@ storage *storage_ref(storage *s);
 void storage_unref(storage *s);
 storage *storage_new(bp_ctx *c, bp_device device, size_t nbytes, bool fake);
 
+/* Gives t other sizes, strides and offset in place, as in-place operators on metadata do (squeeze_, resize_); dtype and
+ * device stay. A storage that is too small grows and keeps its bytes; one over foreign memory refuses. */
+bp_status tensor_set_layout(bp_ctx *c, bp_tensor *t, const tensor_meta *m);
+/* Makes the storage at least nbytes large. */
+bp_status storage_grow(bp_ctx *c, storage *s, size_t nbytes);
+
 /* -- scopes: what an operator makes belongs to the innermost one -- */
 /* Gives the caller's reference to the scope and returns t; NULL: NULL, also when memory is used up (see the context). */
 bp_tensor *scope_own(bp_ctx *c, bp_tensor *t);
