@@ -10,6 +10,10 @@ script_tests =
 unit_tests += %D%/unit/base/test_ctx
 unit_tests += %D%/unit/base/test_str
 unit_tests += %D%/unit/base/test_tables
+unit_tests += %D%/unit/sym/test_dim
+unit_tests += %D%/unit/tensor/test_dtype
+unit_tests += %D%/unit/tensor/test_layout
+unit_tests += %D%/unit/tensor/test_tensor
 unit_tests += %D%/unit/op/test_dispatch
 unit_tests += %D%/unit/op/test_schema
 
@@ -25,7 +29,7 @@ endif
 TESTS += $(script_tests)
 EXTRA_DIST += $(script_tests) %D%/driver %D%/sum %D%/lib/tap.sh %D%/lib/tap.py \
 	%D%/features.py %D%/features.def
-noinst_HEADERS += %D%/lib/check.h
+noinst_HEADERS += %D%/lib/check.h %D%/unit/tensor/casts.def
 
 # Defaults of every program that does not say otherwise: the tests'.
 LDADD = libhost.la $(CMOCKA_LIBS)
