@@ -17,7 +17,8 @@ typedef struct {
     int32_t op;               /* BP_NODE_*; 0: erased */
     int32_t role;             /* of a placeholder: BP_ROLE_* */
     const char *name;         /* unique: "add_1" */
-    const char *target;       /* "aten.add.Scalar"; of a placeholder: its source name "a"; "output"; "<built-in function getitem>" */
+    const char *target;       /* "aten.add.Scalar"; of a placeholder: its source name "a"; "output"; or Python's
+                               * "<built-in function getitem>" */
     const op_row *row;        /* of a call_function whose operator is known */
     bp_value *args;           /* positional, as recorded: trailing defaults left out */
     node_kwarg *kwargs;
@@ -38,7 +39,20 @@ typedef struct graph {
     map names;                /* name -> id */
     map name_next;            /* base name -> next number to try */
     bool failed;              /* sticky: out of memory or a bad argument; check once with graph_status */
+    const char *failure;      /* what it was; NULL: out of memory */
 } graph;
+
+/* A node to be added, for callers that know all of it (readers of texts, clones). */
+typedef struct {
+    int32_t op, role;
+    const char *name;         /* a candidate for torch.fx's naming; with exact_name the very name, which must be free */
+    const char *target;
+    const bp_value *args;
+    const node_kwarg *kwargs;
+    const tensor_meta *metas;
+    uint32_t nargs, nkwargs, nmetas;
+    bool exact_name;
+} node_spec;
 
 /* Handed to backends. First word: the service table. */
 struct bp_graph_module {
@@ -62,19 +76,21 @@ struct bp_graph_module {
 /* -- building; each setter keeps users right; a failed graph ignores further calls and returns 0 -- */
 void graph_init(graph *g);
 void graph_fini(graph *g);
+node_id graph_add(graph *g, const node_spec *s); /* the others are short forms of it */
 bp_status graph_status(bp_ctx *c, const graph *g);
 node_id graph_placeholder(graph *g, const char *name, const char *target, int32_t role, const tensor_meta *meta);
 node_id graph_get_attr(graph *g, const char *name, const char *target, const tensor_meta *meta);
-/* name NULL: torch.fx's own (namer.c): "add", "add_1", "abs_1" for reserved names. */
+/* name NULL: torch.fx's own (namer.c): "add", "add_1", "abs_1" for reserved names. A given name goes the same way. */
 node_id graph_call(graph *g, const char *name, const char *target, const bp_value *args, uint32_t nargs,
                    const node_kwarg *kwargs, uint32_t nkwargs);
 node_id graph_output(graph *g, const bp_value *values, uint32_t n); /* one argument: a tuple (list) of the values */
-void graph_set_metas(graph *g, node_id n, const tensor_meta *metas, uint32_t count); /* copies */
+/* Copies. Offsets are not kept: a value of a graph starts at its first element. */
+void graph_set_metas(graph *g, node_id n, const tensor_meta *metas, uint32_t count);
 void graph_set_site(graph *g, node_id n, const char *file, int32_t line);
 void graph_set_args(graph *g, node_id n, const bp_value *args, uint32_t nargs);
 void graph_erase(graph *g, node_id n);            /* must have no users */
 void graph_replace_uses(graph *g, node_id from, node_id to);
-bp_status graph_clone(bp_ctx *c, const graph *from, graph *to);
+bp_status graph_clone(bp_ctx *c, const graph *from, graph *to); /* ids and names stay; `to` is initialized by it */
 bp_value graph_ref(node_id n);                    /* a NODE value */
 bp_value graph_list(graph *g, const bp_value *items, uint32_t n);
 
@@ -83,14 +99,21 @@ static inline const graph_node *graph_get(const graph *g, node_id n) { return &g
 node_id graph_find(const graph *g, const char *name);
 uint32_t graph_placeholders(const graph *g, node_id *out, uint32_t cap); /* returns how many there are */
 node_id graph_output_node(const graph *g);
+/* The argument of a call_function by its schema name, the default filled in; a value borrowed from gm. NOT_FOUND: no
+ * such argument, or it is required and absent, or the operator is unknown; INVALID_ARGUMENT: no such node. */
+bp_status graph_arg(const bp_graph_module *gm, node_id n, const char *name, bp_value *out);
+bool graph_is_builtin(const char *target, str *name); /* "<built-in function getitem>" -> "getitem" */
 /* Calls each for every node id inside v, nested lists included. */
 void value_each_node(const bp_value *v, void (*each)(void *arg, node_id n), void *arg);
+/* The same for all arguments of a node, in order of mention, a node as often as it is mentioned. */
+void graph_each_input(const graph *g, node_id n, void (*each)(void *arg, node_id n), void *arg);
 
 /* -- modules -- */
 bp_graph_module *gm_new(bp_ctx *c, const char *name); /* an empty graph to build in; one reference */
 bp_graph_module *gm_ref(bp_graph_module *gm);
 void gm_unref(bp_graph_module *gm);
-bp_status gm_set_constant(bp_ctx *c, bp_graph_module *gm, const char *name, bp_tensor *t);
+bp_status gm_set_constant(bp_ctx *c, bp_graph_module *gm, const char *name, bp_tensor *t); /* takes a reference */
+bp_tensor *gm_constant(const bp_graph_module *gm, const char *name);                       /* borrowed; NULL: none */
 
 /* -- the four outputs -- */
 /* torch.fx's columns: opcode, name, target, args, kwargs; header rule of dashes; widths fit the longest cell. */
@@ -99,16 +122,20 @@ void graph_print_tabular(const graph *g, buf *out);
 void graph_print_readable(const graph *g, const char *name, buf *out);
 /* Canonical text: docs/ir.md. parse(print(g)) == g. */
 void graph_print_text(const bp_graph_module *gm, buf *out);
-/* Errors: "FILE:LINE:COLUMN: ..." with what was expected. */
+void graph_print_type(const tensor_meta *m, buf *out); /* "f32[3, 4; 1, 3] @cuda:0" */
+/* Errors: "FILE:LINE:COLUMN: ..." with what was expected and what is there. What is returned has passed graph_verify
+ * and has one reference; each node's place is its line. text need not be NUL-terminated. */
 bp_graph_module *graph_parse_text(bp_ctx *c, const char *file, const char *text, size_t n);
 /* Checks order, unique names, arity and types against schemas, users, one output last; an error names the node. */
 bp_status graph_verify(bp_ctx *c, const bp_graph_module *gm);
-/* Content address: structure, targets, arguments, input metadata; not names, sites or options. */
-hash128 graph_hash(const bp_graph_module *gm);
+/* Content address: structure, targets, arguments, metadata of inputs, constants with their data; not names, sites or
+ * options. Fails only when memory is used up. */
+bp_status graph_hash(bp_ctx *c, const bp_graph_module *gm, hash128 *out);
 
 /* -- running -- */
-/* Node by node through op_dispatch, so that modes see each call and fakes propagate. inputs: one a placeholder; outputs:
- * n_out new references (NULL for a None output); values die at their last use. on_node: NULL, or called after each. */
+/* Node by node through op_dispatch, so that modes see each call and fakes propagate. inputs: one a placeholder;
+ * outputs: n_out new references (NULL for a None output); values die at their last use. on_node: NULL, or called after
+ * each. */
 typedef bp_status (*graph_on_node)(void *arg, node_id n, bp_tensor *const *results, uint32_t nresults);
 bp_status graph_run(bp_ctx *c, const bp_graph_module *gm, bp_tensor *const *inputs, uint32_t ninputs,
                     bp_tensor **outputs, uint32_t noutputs, graph_on_node on_node, void *arg);

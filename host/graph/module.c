@@ -1,0 +1,98 @@
+/* Graph modules: a counted graph with constants and options. */
+#define BP_WITHOUT_OPERATORS
+#include "host/graph/graph.h"
+#include <backplane/backplane.h>
+#include <string.h>
+
+bp_graph_module *gm_new(bp_ctx *c, const char *name)
+{
+    bp_graph_module *gm = calloc(1, sizeof *gm);
+    if (gm)
+        gm->name = strdup(name);
+    if (!gm || !gm->name) {
+        free(gm);
+        diag_nomem(&c->diag);
+        return NULL;
+    }
+    atomic_init(&gm->refs, 1);
+    gm->rt = runtime_ref(c->rt);
+    graph_init(&gm->g);
+    return gm;
+}
+
+bp_graph_module *gm_ref(bp_graph_module *gm)
+{
+    atomic_fetch_add_explicit(&gm->refs, 1, memory_order_relaxed);
+    return gm;
+}
+
+static void drop_constants(bp_graph_module *gm)
+{
+    str key;
+    map_value *v;
+    for (uint32_t i = 0; map_next(&gm->constants, &i, &key, &v);)
+        tensor_unref(v->p);
+    map_fini(&gm->constants);
+}
+
+void gm_unref(bp_graph_module *gm)
+{
+    if (!gm || atomic_fetch_sub_explicit(&gm->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    drop_constants(gm);
+    for (uint32_t i = 0; i < gm->options.len; i++) {
+        free(gm->options.at[i].key);
+        free(gm->options.at[i].value);
+    }
+    vec_fini(&gm->options);
+    graph_fini(&gm->g);
+    if (gm->rt)
+        bp_runtime_unref(gm->rt);
+    free(gm->name);
+    free(gm);
+}
+
+bp_status gm_set_constant(bp_ctx *c, bp_graph_module *gm, const char *name, bp_tensor *t)
+{
+    bool is_new;
+    map_value *v = map_put(&gm->constants, str_of(name), &is_new);
+    if (!v)
+        return diag_nomem(&c->diag);
+    bp_tensor *old = is_new ? NULL : v->p;
+    v->p = tensor_ref(t);
+    tensor_unref(old);
+    return BP_OK;
+}
+
+bp_tensor *gm_constant(const bp_graph_module *gm, const char *name)
+{
+    const map_value *v = map_get(&gm->constants, str_of(name));
+    return v ? v->p : NULL;
+}
+
+/* The recorded value of schema argument i, or NULL where it was left out. */
+static const bp_value *recorded_arg(const graph_node *n, const schema *s, uint32_t i)
+{
+    if (i < n->nargs && !s->args[i].kwarg_only)
+        return &n->args[i];
+    for (uint32_t k = 0; k < n->nkwargs; k++)
+        if (!strcmp(n->kwargs[k].name, s->args[i].name))
+            return &n->kwargs[k].value;
+    return NULL;
+}
+
+bp_status graph_arg(const bp_graph_module *gm, node_id id, const char *name, bp_value *out)
+{
+    if (id == 0 || id >= gm->g.nodes.len || gm->g.nodes.at[id].op == 0)
+        return BP_INVALID_ARGUMENT;
+    const graph_node *n = graph_get(&gm->g, id);
+    int32_t i = n->row ? schema_find(n->row->schema, name) : -1;
+    if (i < 0)
+        return BP_NOT_FOUND;
+    const schema_arg *arg = &n->row->schema->args[i];
+    const bp_value *v = recorded_arg(n, n->row->schema, (uint32_t)i);
+    if (!v && !arg->has_default)
+        return BP_NOT_FOUND;
+    *out = v ? *v : arg->default_value;
+    return BP_OK;
+}

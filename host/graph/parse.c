@@ -1,0 +1,554 @@
+/* The parser of canonical text (docs/ir.md): recursive descent, one function a rule of the grammar.
+ *
+ * A module that is returned has passed graph_verify; each node's place is its line of the text. */
+#include "host/graph/lex.h"
+#include "host/graph/namer.h"
+#include "host/graph/print.h"
+#include "host/graph/text.h"
+#include "sdk/base/base64.h"
+#include "sdk/base/checked.h"
+#include <string.h>
+
+enum { DEEPEST_LIST = 60, LONGEST_WORD = 200 };
+
+typedef struct {
+    lexer x;
+    bp_ctx *c;
+    bp_graph_module *gm;
+    arena tmp; /* of the node being read */
+    uint32_t depth;
+} parser;
+
+typedef VEC(bp_value) values;
+typedef VEC(tensor_meta) metas;
+
+static bp_status read_value(parser *p, bp_value *out);
+
+static const char *copy_word(parser *p, str w)
+{
+    const char *s = arena_strndup(&p->tmp, w.s, w.n);
+    if (!s)
+        ctx_nomem(p->c);
+    return s;
+}
+
+/* -- types --------------------------------------------------------------------------------------------------------- */
+
+static bp_status read_dtype(parser *p, bp_dtype *out)
+{
+    const char *names[BP_DTYPE_END];
+    uint32_t n = 0;
+    lex_place at = lex_here(&p->x);
+    str w = lex_word(&p->x);
+    if (!w.n)
+        return lex_unexpected(&p->x, "a data type");
+    for (bp_dtype d = 1; d < BP_DTYPE_END; d++) {
+        if (str_is(w, dtype_get(d)->brief)) {
+            *out = d;
+            return BP_OK;
+        }
+        names[n++] = dtype_get(d)->brief;
+    }
+    return lex_unknown(&p->x, at, "a data type", w, names, n);
+}
+
+static bp_status read_device(parser *p, bp_device *out)
+{
+    static const char *const names[] = {"cpu", "cuda", "fake"};
+    static const int32_t kinds[] = {BP_CPU, BP_CUDA, BP_FAKE_DEVICE};
+    int64_t index = 0;
+    lex_place at = lex_here(&p->x);
+    str w = lex_word(&p->x);
+    if (!w.n)
+        return lex_unexpected(&p->x, "a device");
+    for (uint32_t i = 0; i < 3; i++)
+        if (str_is(w, names[i])) {
+            if (lex_take(&p->x, ':'))
+                TRY(lex_int(&p->x, "the index of a device", 0, &index));
+            *out = (bp_device){kinds[i], (int32_t)(index & 0xff)};
+            return BP_OK;
+        }
+    return lex_unknown(&p->x, at, "a device", w, names, 3);
+}
+
+/* Integers up to a ';' or ']'. */
+static bp_status read_dims(parser *p, const char *what, int64_t least, bp_dim *out, uint32_t *n)
+{
+    *n = 0;
+    if (lex_is(&p->x, ']') || lex_is(&p->x, ';'))
+        return BP_OK;
+    do {
+        lex_place at = lex_here(&p->x);
+        if (*n == TENSOR_MAX_RANK)
+            return lex_fail(&p->x, at, "a tensor has at most %d dimensions", TENSOR_MAX_RANK);
+        TRY(lex_int(&p->x, what, least, &out[(*n)].value));
+        ++*n;
+    } while (lex_take(&p->x, ','));
+    return BP_OK;
+}
+
+static bp_status read_type(parser *p, tensor_meta *m)
+{
+    lex_place at = lex_here(&p->x);
+    uint32_t nstrides;
+    *m = (tensor_meta){.device = {BP_CPU, 0}};
+    m->sizes = arena_array(&p->tmp, TENSOR_MAX_RANK, sizeof *m->sizes);
+    m->strides = arena_array(&p->tmp, TENSOR_MAX_RANK, sizeof *m->strides);
+    if (!m->sizes || !m->strides)
+        return ctx_nomem(p->c);
+    TRY(read_dtype(p, &m->dtype));
+    TRY(lex_expect(&p->x, '[', "'[' and the sizes"));
+    TRY(read_dims(p, "a size", 0, m->sizes, &m->rank));
+    if (lex_take(&p->x, ';')) {
+        TRY(read_dims(p, "a stride", 0, m->strides, &nstrides));
+        if (nstrides != m->rank)
+            return lex_fail(&p->x, at, "expected %u strides, as many as sizes, got %u", m->rank, nstrides);
+    } else {
+        layout_contiguous(p->c, m->rank, m->sizes, m->strides);
+        if (!ctx_ok(p->c))
+            return p->c->diag.code;
+    }
+    TRY(lex_expect(&p->x, ']', "',' or ';' or ']'"));
+    return lex_take(&p->x, '@') ? read_device(p, &m->device) : BP_OK;
+}
+
+static bp_status push_type(parser *p, metas *out)
+{
+    tensor_meta m;
+    TRY(read_type(p, &m));
+    return vec_push(out, m) ? BP_OK : ctx_nomem(p->c);
+}
+
+/* ": f32[10]" or ": (f32[5], f32[5])", or nothing. */
+static bp_status read_types(parser *p, metas *out)
+{
+    if (!lex_take(&p->x, ':'))
+        return BP_OK;
+    if (!lex_take(&p->x, '('))
+        return push_type(p, out);
+    if (lex_take(&p->x, ')'))
+        return BP_OK;
+    do
+        TRY(push_type(p, out));
+    while (lex_take(&p->x, ','));
+    return lex_expect(&p->x, ')', "',' or ')'");
+}
+
+/* -- values -------------------------------------------------------------------------------------------------------- */
+
+static bp_status unknown_node(parser *p, lex_place at, str name)
+{
+    VEC(const char *) names = {0};
+    const graph *g = &p->gm->g;
+    for (node_id n = g->first; n; n = graph_get(g, n)->next)
+        if (!vec_push(&names, graph_get(g, n)->name))
+            break;
+    bp_status s = lex_unknown(&p->x, at, "the name of an earlier node", name, names.at, names.len);
+    vec_fini(&names);
+    return s;
+}
+
+static bp_status read_node_ref(parser *p, bp_value *out)
+{
+    lex_place at = lex_here(&p->x);
+    lex_take(&p->x, '%');
+    str w = lex_word(&p->x);
+    if (!w.n)
+        return lex_unexpected(&p->x, "the name of a node");
+    const char *name = copy_word(p, w);
+    if (!name)
+        return BP_RESOURCE_EXHAUSTED;
+    node_id n = graph_find(&p->gm->g, name);
+    if (!n)
+        return unknown_node(p, at, w);
+    *out = graph_ref(n);
+    return BP_OK;
+}
+
+static bp_status read_list(parser *p, bp_value *out)
+{
+    values items = {0};
+    lex_place at = lex_here(&p->x);
+    bp_status s = ++p->depth > DEEPEST_LIST ? lex_fail(&p->x, at, "lists nest deeper than %d", DEEPEST_LIST) : BP_OK;
+    lex_take(&p->x, '[');
+    while (!s && !lex_take(&p->x, ']')) {
+        bp_value v = {0};
+        s = items.len ? lex_expect(&p->x, ',', "',' or ']'") : BP_OK;
+        if (!s)
+            s = read_value(p, &v);
+        if (!s && !vec_push(&items, v))
+            s = ctx_nomem(p->c);
+    }
+    p->depth--;
+    const bp_value *copy = s ? NULL : arena_memdup(&p->tmp, items.at, items.len * sizeof *items.at);
+    if (!s && !copy)
+        s = ctx_nomem(p->c);
+    *out = (bp_value){BP_VALUE_LIST, items.len, {.items = copy}};
+    vec_fini(&items);
+    return s;
+}
+
+static bp_status read_number(parser *p, bp_value *out)
+{
+    bool is_float;
+    int64_t i = 0;
+    double f = 0;
+    TRY(lex_number(&p->x, &is_float, &i, &f));
+    *out = (bp_value){is_float ? BP_VALUE_FLOAT : BP_VALUE_INT, 0, {0}};
+    if (is_float)
+        out->v.f[0] = f;
+    else
+        out->v.dim.value = i;
+    return BP_OK;
+}
+
+/* A float or an integer as a double. */
+static bp_status read_part(parser *p, double *out)
+{
+    bp_value v;
+    TRY(read_number(p, &v));
+    *out = v.kind == BP_VALUE_FLOAT ? v.v.f[0] : (double)v.v.dim.value;
+    return BP_OK;
+}
+
+static bp_status read_complex(parser *p, bp_value *out)
+{
+    out->kind = BP_VALUE_COMPLEX;
+    TRY(read_part(p, &out->v.f[0]));
+    TRY(lex_expect(&p->x, ',', "',' and the imaginary part"));
+    return read_part(p, &out->v.f[1]);
+}
+
+static bp_status read_format(parser *p, bp_value *out)
+{
+    const char *names[BP_CHANNELS_LAST_3D];
+    lex_place at = lex_here(&p->x);
+    str w = lex_word(&p->x);
+    for (int32_t f = BP_CONTIGUOUS; f <= BP_CHANNELS_LAST_3D; f++) {
+        names[f - 1] = print_memory_format(f, true);
+        if (str_is(w, names[f - 1])) {
+            *out = (bp_value){BP_VALUE_MEMORY_FORMAT, 0, {.i = f}};
+            return BP_OK;
+        }
+    }
+    return lex_unknown(&p->x, at, "a memory format", w, names, BP_CHANNELS_LAST_3D);
+}
+
+static bp_status read_layout(parser *p, bp_value *out)
+{
+    static const char *const names[] = {"strided"};
+    lex_place at = lex_here(&p->x);
+    str w = lex_word(&p->x);
+    *out = (bp_value){BP_VALUE_LAYOUT, 0, {.i = BP_STRIDED}};
+    return str_is(w, names[0]) ? BP_OK : lex_unknown(&p->x, at, "a layout", w, names, 1);
+}
+
+static bp_status read_dtype_value(parser *p, bp_value *out)
+{
+    bp_dtype d = 0;
+    TRY(read_dtype(p, &d));
+    *out = (bp_value){BP_VALUE_DTYPE, 0, {.i = d}};
+    return BP_OK;
+}
+
+static bp_status read_device_value(parser *p, bp_value *out)
+{
+    bp_device d = {0, 0};
+    TRY(read_device(p, &d));
+    *out = (bp_value){BP_VALUE_DEVICE, 0, {.device = d}};
+    return BP_OK;
+}
+
+static bp_status read_word_value(parser *p, bp_value *out)
+{
+    static const struct { const char *name; bp_status (*read)(parser *p, bp_value *out); } forms[] = {
+        {"complex", read_complex}, {"dtype", read_dtype_value}, {"device", read_device_value},
+        {"layout", read_layout},   {"format", read_format}};
+    static const char *const names[] = {"None", "True", "False", "inf", "nan", "complex", "dtype",
+                                        "device", "layout", "format"};
+    lex_place at = lex_here(&p->x);
+    str w = lex_word(&p->x);
+    *out = (bp_value){0};
+    if (str_is(w, "None"))
+        return BP_OK;
+    if (str_is(w, "True") || str_is(w, "False")) {
+        *out = (bp_value){BP_VALUE_BOOL, 0, {.i = w.s[0] == 'T'}};
+        return BP_OK;
+    }
+    for (uint32_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        if (str_is(w, forms[i].name)) {
+            TRY(lex_expect(&p->x, '(', "'('"));
+            TRY(forms[i].read(p, out));
+            return lex_expect(&p->x, ')', "')'");
+        }
+    return lex_unknown(&p->x, at, "a value", w, names, sizeof names / sizeof *names);
+}
+
+static bp_status read_value(parser *p, bp_value *out)
+{
+    char ch = lex_at_end(&p->x) ? 0 : *p->x.at;
+    if (ch == '%')
+        return read_node_ref(p, out);
+    if (ch == '[')
+        return read_list(p, out);
+    if (ch == '"') {
+        *out = (bp_value){BP_VALUE_STRING, 0, {0}};
+        return lex_string(&p->x, &p->tmp, "a string", &out->v.str);
+    }
+    if (ch == '-' || (ch >= '0' && ch <= '9'))
+        return read_number(p, out);
+    lexer ahead = p->x;
+    str w = lex_word(&ahead);
+    if (str_is(w, "inf") || str_is(w, "nan"))
+        return read_number(p, out);
+    return w.n ? read_word_value(p, out) : lex_unexpected(&p->x, "a value");
+}
+
+/* -- nodes --------------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    values args;
+    VEC(node_kwarg) kwargs;
+    metas types;
+    lex_place at; /* of its name */
+} reading;
+
+static void reading_fini(reading *r)
+{
+    vec_fini(&r->args);
+    vec_fini(&r->kwargs);
+    vec_fini(&r->types);
+}
+
+/* "name=" ahead: takes it. */
+static str take_keyword(parser *p)
+{
+    lexer ahead = p->x;
+    str w = lex_word(&ahead);
+    if (!w.n || !lex_take(&ahead, '='))
+        return (str){0};
+    p->x = ahead;
+    return w;
+}
+
+static bp_status read_argument(parser *p, reading *r)
+{
+    bp_value v = {0};
+    lex_place at = lex_here(&p->x);
+    str keyword = take_keyword(p);
+    if (!keyword.n && r->kwargs.len)
+        return lex_fail(&p->x, at, "expected a named argument after \"%s=\"", vec_last(&r->kwargs).name);
+    TRY(read_value(p, &v));
+    if (!keyword.n)
+        return vec_push(&r->args, v) ? BP_OK : ctx_nomem(p->c);
+    const char *name = copy_word(p, keyword);
+    return name && vec_push(&r->kwargs, (node_kwarg){name, v}) ? BP_OK : ctx_nomem(p->c);
+}
+
+static bp_status read_arguments(parser *p, reading *r)
+{
+    TRY(lex_expect(&p->x, '(', "'(' and the arguments"));
+    if (lex_take(&p->x, ')'))
+        return BP_OK;
+    do
+        TRY(read_argument(p, r));
+    while (lex_take(&p->x, ','));
+    return lex_expect(&p->x, ')', "',' or ')'");
+}
+
+static bp_status add_node(parser *p, reading *r, const node_spec *spec)
+{
+    node_spec s = *spec;
+    s.exact_name = s.name != NULL;
+    s.args = r->args.at;
+    s.nargs = r->args.len;
+    s.kwargs = r->kwargs.at;
+    s.nkwargs = r->kwargs.len;
+    s.metas = r->types.at;
+    s.nmetas = r->types.len;
+    node_id n = graph_add(&p->gm->g, &s);
+    graph_set_site(&p->gm->g, n, p->x.file, (int32_t)r->at.line);
+    return graph_status(p->c, &p->gm->g);
+}
+
+static bp_status read_placeholder(parser *p, reading *r, const char *name)
+{
+    static const char *const roles[] = {"user", "parameter", "buffer", "constant"};
+    node_spec s = {.op = BP_NODE_PLACEHOLDER, .name = name};
+    TRY(lex_string(&p->x, &p->tmp, "the source name in quotes", &s.target));
+    lex_place at = lex_here(&p->x);
+    str role = lex_word(&p->x);
+    for (int32_t i = BP_ROLE_USER; i <= BP_ROLE_CONSTANT; i++)
+        if (str_is(role, text_role(i))) {
+            s.role = i;
+            return add_node(p, r, &s);
+        }
+    return role.n ? lex_unknown(&p->x, at, "a role", role, roles, 4)
+                  : lex_unexpected(&p->x, "a role: user, parameter, buffer or constant");
+}
+
+/* Bytes from the first element to the last; -1 when that does not fit in 63 bits. */
+static int64_t span_bytes(const tensor_meta *m)
+{
+    int64_t last = 0, step;
+    for (uint32_t d = 0; d < m->rank; d++) {
+        if (m->sizes[d].value == 0)
+            return 0;
+        if (!checked_mul(m->sizes[d].value - 1, m->strides[d].value, &step) || !checked_add(last, step, &last))
+            return -1;
+    }
+    return checked_add(last, 1, &last) && checked_mul(last, (int64_t)dtype_size(m->dtype), &last) ? last : -1;
+}
+
+static bp_status set_data(parser *p, lex_place at, const char *name, const tensor_meta *m, const char *text)
+{
+    size_t n = strlen(text);
+    int64_t nbytes = base64_size(text, n), expected = span_bytes(m);
+    if (nbytes < 0 || nbytes != expected)
+        return lex_fail(&p->x, at, "expected base64 of %lld bytes, got %lld", (long long)expected, (long long)nbytes);
+    bp_tensor *t = tensor_new(p->c, m);
+    if (!t)
+        return p->c->diag.code;
+    bp_status s = nbytes && !base64_decode(tensor_ptr(t), text, n)
+                      ? lex_fail(&p->x, at, "the data hold a character that is not of base64")
+                      : gm_set_constant(p->c, p->gm, name, t);
+    tensor_unref(t);
+    return s;
+}
+
+static bp_status read_get_attr(parser *p, reading *r, const char *name)
+{
+    node_spec s = {.op = BP_NODE_GET_ATTR, .name = name};
+    const char *text;
+    TRY(lex_string(&p->x, &p->tmp, "the attribute's name in quotes", &s.target));
+    lexer ahead = p->x;
+    if (str_is(lex_word(&ahead), "data")) {
+        p->x = ahead;
+        lex_place at = lex_here(&p->x);
+        if (r->types.len != 1)
+            return lex_fail(&p->x, r->at, "a constant with data needs one type");
+        TRY(lex_string(&p->x, &p->tmp, "data in quotes", &text));
+        TRY(set_data(p, at, name, &r->types.at[0], text));
+    }
+    return add_node(p, r, &s);
+}
+
+/* The target up to its '(': "aten.add.Scalar" or "<built-in function getitem>". */
+static bp_status read_target(parser *p, const char **out)
+{
+    lex_place at = lex_here(&p->x);
+    bool builtin = lex_is(&p->x, '<');
+    str name = lex_name(&p->x), unused;
+    if (builtin) {
+        const char *close = memchr(p->x.at, '>', (size_t)(p->x.end - p->x.at));
+        if (!close || close - at.at > LONGEST_WORD)
+            return lex_fail(&p->x, at, "expected <built-in function NAME>");
+        p->x.at = close + 1;
+        name = (str){at.at, (size_t)(p->x.at - at.at)};
+    }
+    if (!name.n)
+        return lex_unexpected(&p->x, "an operator, placeholder or get_attr");
+    if (!(*out = copy_word(p, name)))
+        return BP_RESOURCE_EXHAUSTED;
+    if (builtin ? graph_is_builtin(*out, &unused) : op_by_target(*out) != NULL)
+        return BP_OK;
+    const char *near = op_nearest(*out);
+    bp_status s = lex_fail(&p->x, at, "unknown operator \"%.*s\"", LONGEST_WORD, *out);
+    if (near)
+        diag_hint(&p->c->diag, "did you mean \"%s\"?", near);
+    return s;
+}
+
+static bp_status read_call(parser *p, reading *r, const char *name)
+{
+    node_spec s = {.op = BP_NODE_CALL_FUNCTION, .name = name};
+    TRY(read_target(p, &s.target));
+    TRY(read_arguments(p, r));
+    return add_node(p, r, &s);
+}
+
+static bp_status read_named(parser *p, reading *r)
+{
+    lex_take(&p->x, '%');
+    str w = lex_word(&p->x);
+    if (!w.n)
+        return lex_unexpected(&p->x, "the name of a node");
+    const char *name = copy_word(p, w);
+    if (!name)
+        return BP_RESOURCE_EXHAUSTED;
+    node_id taken = graph_find(&p->gm->g, name);
+    if (taken)
+        return lex_fail(&p->x, r->at, "the name \"%%%s\" is taken by line %d", name, graph_get(&p->gm->g, taken)->line);
+    TRY(read_types(p, &r->types));
+    TRY(lex_expect(&p->x, '=', "':' or '='"));
+    lexer ahead = p->x;
+    str op = lex_name(&ahead);
+    if (!str_is(op, "placeholder") && !str_is(op, "get_attr"))
+        return read_call(p, r, name);
+    p->x = ahead;
+    return op.s[0] == 'p' ? read_placeholder(p, r, name) : read_get_attr(p, r, name);
+}
+
+static bp_status read_output(parser *p, reading *r)
+{
+    str w = lex_word(&p->x);
+    static const char *const names[] = {"output"};
+    if (!str_is(w, names[0]))
+        return w.n ? lex_unknown(&p->x, r->at, "'%', '}' or \"output\"", w, names, 1)
+                   : lex_unexpected(&p->x, "'%', '}' or \"output\"");
+    TRY(read_arguments(p, r));
+    if (r->kwargs.len)
+        return lex_fail(&p->x, r->at, "an output has no named arguments");
+    bp_value list = {BP_VALUE_LIST, r->args.len, {.items = r->args.at}};
+    reading wrapped = {.args = {&list, 1, 1}, .at = r->at};
+    return add_node(p, &wrapped, &(node_spec){.op = BP_NODE_OUTPUT, .target = "output"});
+}
+
+static bp_status read_node(parser *p)
+{
+    reading r = {.at = lex_here(&p->x)};
+    bp_status s = lex_is(&p->x, '%') ? read_named(p, &r) : read_output(p, &r);
+    reading_fini(&r);
+    arena_fini(&p->tmp);
+    return s;
+}
+
+static bp_status read_graph(parser *p)
+{
+    lex_place at = lex_here(&p->x);
+    str w = lex_word(&p->x);
+    static const char *const names[] = {"graph"};
+    if (!str_is(w, names[0]))
+        return w.n ? lex_unknown(&p->x, at, "\"graph\"", w, names, 1) : lex_unexpected(&p->x, "\"graph\"");
+    const char *name = NULL;
+    if (lex_is(&p->x, '"')) {
+        TRY(lex_string(&p->x, &p->tmp, "the graph's name", &name));
+    } else {
+        str plain = lex_name(&p->x);
+        if (!plain.n)
+            return lex_unexpected(&p->x, "the graph's name");
+        name = copy_word(p, plain);
+    }
+    if (!name || !(p->gm = gm_new(p->c, name)))
+        return p->c->diag.code;
+    TRY(lex_expect(&p->x, '{', "'{'"));
+    while (!lex_take(&p->x, '}'))
+        TRY(read_node(p));
+    return lex_at_end(&p->x) ? BP_OK : lex_unexpected(&p->x, "the end of the text");
+}
+
+bp_graph_module *graph_parse_text(bp_ctx *c, const char *file, const char *text, size_t n)
+{
+    parser p = {.x = {c, file, text, text + n, text, 1}, .c = c};
+    if (!ctx_ok(c))
+        return NULL;
+    bp_status s = read_graph(&p);
+    if (!s && (s = graph_verify(c, p.gm)) != BP_OK)
+        diag_while(&c->diag, "checking the graph of %s", file);
+    arena_fini(&p.tmp);
+    if (s) {
+        gm_unref(p.gm);
+        return NULL;
+    }
+    return p.gm;
+}

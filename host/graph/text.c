@@ -1,0 +1,211 @@
+/* The canonical text of a graph module: docs/ir.md. parse.c reads it back. */
+#include "host/graph/text.h"
+#include "host/graph/namer.h"
+#include "host/graph/print.h"
+#include "sdk/base/base64.h"
+#include <string.h>
+
+typedef struct { const bp_graph_module *gm; buf *out; } writer;
+
+const char *text_role(int32_t role)
+{
+    switch (role) {
+    case BP_ROLE_PARAMETER: return "parameter";
+    case BP_ROLE_BUFFER: return "buffer";
+    case BP_ROLE_CONSTANT: return "constant";
+    default: return "user";
+    }
+}
+
+bool text_is_plain_name(const char *name)
+{
+    if (!namer_is_identifier((const char[]){*name, 0}))
+        return false;
+    while (namer_is_word(*name) || *name == '.' || *name == '-')
+        name++;
+    return *name == 0;
+}
+
+void text_quote(buf *out, const char *s)
+{
+    buf_putc(out, '"');
+    for (; *s; s++) {
+        unsigned char ch = (unsigned char)*s;
+        if (ch == '"' || ch == '\\')
+            buf_printf(out, "\\%c", *s);
+        else if (ch == '\n' || ch == '\t' || ch == '\r')
+            buf_printf(out, "\\%c", ch == '\n' ? 'n' : ch == '\t' ? 't' : 'r');
+        else if (ch < 0x20 || ch == 0x7f)
+            buf_printf(out, "\\x%02x", ch);
+        else
+            buf_putc(out, *s);
+    }
+    buf_putc(out, '"');
+}
+
+/* -- types --------------------------------------------------------------------------------------------------------- */
+
+bool text_is_contiguous(uint32_t rank, const bp_dim *sizes, const bp_dim *strides)
+{
+    int64_t expected = 1;
+    for (uint32_t d = rank; d-- > 0;) {
+        if (strides[d].value != expected)
+            return false;
+        expected *= sizes[d].value > 1 ? sizes[d].value : 1;
+    }
+    return true;
+}
+
+static void add_dims(buf *out, const bp_dim *d, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        buf_printf(out, "%s%lld", i ? ", " : "", (long long)d[i].value);
+}
+
+void graph_print_type(const tensor_meta *m, buf *out)
+{
+    buf_printf(out, "%s[", dtype_get(m->dtype)->brief);
+    add_dims(out, m->sizes, m->rank);
+    if (!text_is_contiguous(m->rank, m->sizes, m->strides)) {
+        buf_puts(out, "; ");
+        add_dims(out, m->strides, m->rank);
+    }
+    buf_putc(out, ']');
+    if (m->device.kind != BP_CPU)
+        buf_printf(out, " @%s:%d", print_device_kind(m->device.kind), m->device.index);
+}
+
+static void add_types(buf *out, const graph_node *n)
+{
+    if (!n->metas)
+        return;
+    bool list = n->nmetas != 1;
+    buf_puts(out, list ? ": (" : ": ");
+    for (uint32_t i = 0; i < n->nmetas; i++) {
+        buf_puts(out, i ? ", " : "");
+        graph_print_type(&n->metas[i], out);
+    }
+    buf_puts(out, list ? ")" : "");
+}
+
+/* -- values -------------------------------------------------------------------------------------------------------- */
+
+static void add_value(const writer *w, const bp_value *v);
+
+static void add_device(buf *out, bp_device d)
+{
+    buf_printf(out, "device(%s", print_device_kind(d.kind));
+    if (d.kind != BP_CPU)
+        buf_printf(out, ":%d", d.index);
+    buf_putc(out, ')');
+}
+
+static void add_list(const writer *w, const bp_value *v)
+{
+    buf_putc(w->out, '[');
+    for (uint32_t i = 0; i < v->count; i++) {
+        buf_puts(w->out, i ? ", " : "");
+        add_value(w, &v->v.items[i]);
+    }
+    buf_putc(w->out, ']');
+}
+
+static void add_value(const writer *w, const bp_value *v)
+{
+    buf *out = w->out;
+    switch (v->kind) {
+    case BP_VALUE_NODE: buf_printf(out, "%%%s", graph_get(&w->gm->g, v->v.node)->name); return;
+    case BP_VALUE_BOOL: buf_puts(out, v->v.i ? "True" : "False"); return;
+    case BP_VALUE_INT: buf_printf(out, "%lld", (long long)v->v.dim.value); return;
+    case BP_VALUE_FLOAT: buf_double(out, v->v.f[0]); return;
+    case BP_VALUE_COMPLEX:
+        buf_puts(out, "complex(");
+        buf_double(out, v->v.f[0]);
+        buf_puts(out, ", ");
+        buf_double(out, v->v.f[1]);
+        buf_putc(out, ')');
+        return;
+    case BP_VALUE_STRING: text_quote(out, v->v.str); return;
+    case BP_VALUE_DTYPE: buf_printf(out, "dtype(%s)", dtype_get((bp_dtype)v->v.i)->brief); return;
+    case BP_VALUE_LAYOUT: buf_puts(out, "layout(strided)"); return;
+    case BP_VALUE_DEVICE: add_device(out, v->v.device); return;
+    case BP_VALUE_MEMORY_FORMAT:
+        buf_printf(out, "format(%s)", print_memory_format((int32_t)v->v.i, true));
+        return;
+    case BP_VALUE_LIST: add_list(w, v); return;
+    default: buf_puts(out, "None"); return;
+    }
+}
+
+/* -- nodes --------------------------------------------------------------------------------------------------------- */
+
+static void add_arguments(const writer *w, const graph_node *n)
+{
+    buf_putc(w->out, '(');
+    for (uint32_t i = 0; i < n->nargs; i++) {
+        buf_puts(w->out, i ? ", " : "");
+        add_value(w, &n->args[i]);
+    }
+    for (uint32_t i = 0; i < n->nkwargs; i++) {
+        buf_printf(w->out, "%s%s=", i || n->nargs ? ", " : "", n->kwargs[i].name);
+        add_value(w, &n->kwargs[i].value);
+    }
+    buf_putc(w->out, ')');
+}
+
+static void add_data(const writer *w, const graph_node *n)
+{
+    const bp_tensor *t = gm_constant(w->gm, n->name);
+    if (!t || tensor_is_fake(t))
+        return;
+    buf_puts(w->out, " data \"");
+    base64_encode(w->out, tensor_ptr(t), tensor_span_bytes(t));
+    buf_putc(w->out, '"');
+}
+
+static void add_output(const writer *w, const graph_node *n)
+{
+    buf_puts(w->out, "  output(");
+    for (uint32_t i = 0; n->nargs && i < n->args[0].count; i++) {
+        buf_puts(w->out, i ? ", " : "");
+        add_value(w, &n->args[0].v.items[i]);
+    }
+    buf_puts(w->out, ")\n");
+}
+
+static void add_node(const writer *w, const graph_node *n)
+{
+    if (n->op == BP_NODE_OUTPUT) {
+        add_output(w, n);
+        return;
+    }
+    buf_printf(w->out, "  %%%s", n->name);
+    add_types(w->out, n);
+    buf_puts(w->out, " = ");
+    if (n->op == BP_NODE_CALL_FUNCTION) {
+        buf_puts(w->out, n->target);
+        add_arguments(w, n);
+    } else {
+        buf_printf(w->out, "%s ", print_opcode(n->op));
+        text_quote(w->out, n->target);
+        if (n->op == BP_NODE_PLACEHOLDER)
+            buf_printf(w->out, " %s", text_role(n->role));
+        else
+            add_data(w, n);
+    }
+    buf_putc(w->out, '\n');
+}
+
+void graph_print_text(const bp_graph_module *gm, buf *out)
+{
+    writer w = {gm, out};
+    buf_puts(out, "graph ");
+    if (text_is_plain_name(gm->name))
+        buf_puts(out, gm->name);
+    else
+        text_quote(out, gm->name);
+    buf_puts(out, " {\n");
+    for (node_id n = gm->g.first; n; n = graph_get(&gm->g, n)->next)
+        add_node(&w, graph_get(&gm->g, n));
+    buf_puts(out, "}\n");
+}
