@@ -1,0 +1,53 @@
+/* backplane golden: PyTorch's recorded answers, on a backend. */
+#include "host/tools/golden.h"
+#include "host/cli/cli.h"
+#include <stdio.h>
+#include <unistd.h>
+
+static const cli_option options[] = {
+    {"--backend", "NAME", "compile each case through this backend (default: eager)"},
+    {"--op", "TEXT", "only cases whose operator, name or targets contain TEXT"},
+    {"--check-fake", NULL, "also compare the shape rules with what came out, strides included"},
+    {"--strides", NULL, "also compare strides with PyTorch's"},
+    {"--list-unsupported", NULL, "at the end, each reason and how often it was met"},
+    {"-v", NULL, "also name the cases that passed by the wider-type rule"},
+    {NULL, NULL, NULL},
+};
+
+/* The line on the terminal is written over and over. */
+static void show_progress(void *arg, const char *text, size_t n)
+{
+    (void)arg;
+    fprintf(stderr, "\r%.*s\033[K", (int)n, text);
+}
+
+static void write_line(void *arg, const char *text, size_t n)
+{
+    if (isatty(STDERR_FILENO))
+        fputs("\r\033[K", stderr);
+    cli_write(arg, text, n);
+}
+
+int verb_golden(cli *k, int argc, char **argv)
+{
+    int code = cli_parse(k, options, argc, argv);
+    if (code >= 0)
+        return code;
+    if (!k->args.len)
+        return cli_misuse(k, "no file is given");
+    golden_options o = {.backend = cli_value(k, "--backend"), .op = cli_value(k, "--op"), .write = write_line};
+    o.check_fake = cli_has(k, "--check-fake");
+    o.check_strides = cli_has(k, "--strides");
+    o.list_unsupported = cli_has(k, "--list-unsupported");
+    o.verbose = cli_has(k, "-v");
+    o.progress = isatty(STDERR_FILENO) ? show_progress : NULL;
+    golden_counts n = {0};
+    bp_status s = BP_OK;
+    for (uint32_t i = 0; i < k->args.len && s == BP_OK; i++)
+        s = golden_run_file(k->c, k->args.at[i], &o, &n);
+    if (s == BP_OK)
+        golden_summary(&n, &o);
+    code = s != BP_OK ? cli_fail(k) : n.failed ? CLI_FAILED : CLI_OK;
+    golden_counts_fini(&n);
+    return code;
+}

@@ -1,0 +1,31 @@
+/* Runs PyTorch's recorded answers (tests/golden/FORMAT.md) through the host and compares. */
+#ifndef HOST_TOOLS_GOLDEN_H
+#define HOST_TOOLS_GOLDEN_H
+#include "host/graph/graph.h"
+
+typedef struct {
+    const char *backend;   /* NULL or "eager": reference kernels, call by call; else each case is compiled through it */
+    const char *op;        /* only cases whose operator (graphs: name or a target) contains this; NULL: all */
+    bool check_fake;       /* operator cases: also what the shape rule says against what came out, strides included */
+    bool check_strides;    /* also strides against those that PyTorch recorded */
+    bool verbose;          /* also a line for each case that passed by the wider-type rule */
+    bool list_unsupported; /* at the end, a line for each reason */
+    bp_write_fn_ write;    /* lines of the report, whole */
+    bp_write_fn_ progress; /* NULL, or told now and then how far it is; text without a line end */
+    void *arg;
+} golden_options;
+
+typedef struct {
+    uint64_t passed, failed, unsupported;
+    uint64_t by_wider;     /* of the passed: only by the wider-type rule */
+    uint64_t unvalued;     /* of the passed: shape and dtype alone, where values are not comparable */
+    uint64_t gradients;    /* of the passed: recorded gradients that were not looked at */
+    map reasons;           /* of the unsupported: reason -> how often */
+} golden_counts;
+
+/* Adds a file's cases to the counts. A file that cannot be read is an error; a case that cannot is a failed case. */
+bp_status golden_run_file(bp_ctx *c, const char *path, const golden_options *o, golden_counts *n);
+/* What they sum up to; its last line is "N passed, N failed, N unsupported". */
+void golden_summary(const golden_counts *n, const golden_options *o);
+void golden_counts_fini(golden_counts *n);
+#endif

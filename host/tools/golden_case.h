@@ -1,0 +1,67 @@
+/* One recorded case: read, run, judged. Shared by the golden_*.c files. */
+#ifndef HOST_TOOLS_GOLDEN_CASE_H
+#define HOST_TOOLS_GOLDEN_CASE_H
+#include "host/tools/golden.h"
+#include <jansson.h>
+
+/* What golden.def says of an operator; bits. */
+enum { KIND_SUM = 1, KIND_FACTOR = 2, KIND_UNVALUED = 4, KIND_UNFILLED = 8 };
+uint32_t golden_kind(const char *target);
+
+typedef struct {
+    bp_ctx *c;
+    const golden_options *o;
+    const char *file;
+    uint32_t line;
+    arena memory;               /* of values */
+    VEC(bp_tensor *) tensors;   /* made while reading; owned */
+    const graph *g;             /* where {"node": name} is looked up; NULL in an operator case */
+    bool widen;                 /* read float32 as float64: the case in a wider type */
+    char error[600];            /* why the case cannot be read; "" when it can */
+} golden_case;
+
+/* -- golden_read.c -- */
+typedef struct golden_lines golden_lines;
+golden_lines *golden_open(bp_ctx *c, const char *path);          /* gzip or plain */
+/* The next line that is not empty, without its end; NULL at the end of the file, or after an error (c says). */
+const char *golden_next_line(bp_ctx *c, golden_lines *in, size_t *n, uint32_t *number);
+double golden_share(golden_lines *in); /* how much of the file was read, 0 to 1 */
+void golden_close(golden_lines *in);
+
+/* A value of an argument list; false: error says why. */
+bool golden_read_value(golden_case *k, const json_t *j, bp_value *out);
+/* A bare tensor {"dtype", "shape", ...} or an argument {"tensor": ...}; NULL: error says why. Owned by the case. */
+bp_tensor *golden_read_tensor(golden_case *k, const json_t *j);
+bool golden_bad(golden_case *k, const char *fmt, ...) __attribute__((format(printf, 2, 3))); /* false; fills error */
+void golden_case_fini(golden_case *k);
+
+/* -- golden_compare.c -- */
+typedef struct {
+    bool tenfold;            /* an accumulation: ten times the bound in float16 and bfloat16 */
+    bool may_widen;          /* the wider-type rule applies */
+    bool strides;            /* strides count */
+} golden_bounds;
+typedef struct {
+    bool equal;              /* within the bounds */
+    bool values_differ;      /* the one thing that is wrong are values, of float32: the wider-type rule may be asked */
+    char text[400];          /* the first difference */
+} golden_diff;
+void golden_compare(const bp_tensor *got, const bp_tensor *want, const golden_bounds *b, golden_diff *d);
+/* The same where elements outside the bounds may be excused by `wide`, the answer in a wider type. */
+void golden_compare_wide(const bp_tensor *got, const bp_tensor *want, const bp_tensor *wide, const golden_bounds *b,
+                         golden_diff *d);
+/* Sizes and dtype alone. */
+void golden_compare_type(const bp_tensor *got, const bp_tensor *want, const golden_bounds *b, golden_diff *d);
+
+/* -- golden_op.c, golden_graph.c -- */
+typedef enum { CASE_PASSED, CASE_FAILED, CASE_UNSUPPORTED, CASE_BY_WIDER, CASE_UNVALUED } golden_verdict;
+/* why: the reason of a failure or of being unsupported. */
+golden_verdict golden_run_op(golden_case *k, const json_t *j, buf *why);
+golden_verdict golden_run_graph(golden_case *k, const json_t *j, buf *why);
+/* UNIMPLEMENTED is unsupported, all else failed; clears the context's error. */
+golden_verdict golden_judge_error(golden_case *k, buf *why);
+
+/* -- golden_backend.c: one graph on a backend, by name -- */
+bp_status golden_run_on(bp_ctx *c, bp_graph_module *gm, const char *backend, bp_tensor *const *inputs, uint32_t ninputs,
+                        bp_tensor **outputs, uint32_t noutputs);
+#endif
