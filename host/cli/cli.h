@@ -41,4 +41,6 @@ void cli_write(void *arg, const char *text, size_t n);    /* a bp_write_fn: stdo
 #define VERB(name, run, usage, help) int run(cli *k, int argc, char **argv);
 #include "host/cli/verbs.def"
 #undef VERB
+/* Makes conf/uninstalled beside the program its config folder, where there is one and the user names no other. */
+void cli_use_build_folder(void);
 #endif

@@ -77,5 +77,6 @@ int main(int argc, char **argv)
         return CLI_OK;
     }
     const cli_verb *v = find_verb(name);
+    cli_use_build_folder();
     return v ? run_verb(v, argc - 2, argv + 2) : unknown_verb(name);
 }
