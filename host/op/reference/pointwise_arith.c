@@ -1,0 +1,211 @@
+/* Arithmetic of two operands: sums, products, quotients and remainders in all their roundings, powers.
+ *
+ * Integers are computed in 64 unsigned bits and cut, so that they wrap. A zero divisor of integers is an error, told
+ * through the params of the loop; INT_MIN over -1 wraps and is never given to the processor. */
+#include "host/op/reference/cx.h"
+#include "host/op/reference/loop.h"
+#include "host/op/rows.h"
+#include <stdatomic.h>
+#include <tgmath.h>
+
+/* -- add, sub, rsub: number 0 is alpha -- */
+LOOPS_F(LOOP_2, add, fma(b, LOOP_NUM(0), a))
+LOOPS_I(LOOP_2, add, (uint64_t)a + (uint64_t)b * (uint64_t)((const loop_number *)params)->i)
+LOOPS_C(LOOP_2, add, (cx)a + cx_mul(CMPLX(((const loop_number *)params)->f, ((const loop_number *)params)->im), b))
+LOOPS_F(LOOP_2, plain_add, a + b)
+LOOPS_I(LOOP_2, plain_add, (uint64_t)a + (uint64_t)b)
+
+/* What PyTorch demands of alpha, before the result's type d is looked at for its range. */
+static bp_status check_alpha(bp_ctx *c, const op_call *k, bp_scalar alpha, bp_dtype d)
+{
+    const char *why = NULL;
+    if (alpha.kind == BP_SCALAR_BOOL && d != BP_BOOL)
+        why = "a bool needs a result of bools";
+    else if (alpha.kind == BP_SCALAR_FLOAT && dtype_is_integral(d))
+        why = "a float needs a result of floats";
+    else if (alpha.kind == BP_SCALAR_COMPLEX && !dtype_is_complex(d))
+        why = "a complex number needs a complex result";
+    if (why)
+        return op_fail(c, k->op, BP_INVALID_ARGUMENT, "argument \"alpha\": %s, and this is %s", why, dtype_get(d)->torch);
+    return loop_check_number(c, k->op, "alpha", alpha, d);
+}
+
+/* first + alpha * second, both given by position; the difference negates alpha. */
+static bp_status run_add(bp_ctx *c, op_call *k, uint32_t first, uint32_t second, bool negate)
+{
+    static const loop_table scaled = {LOOP_SET_F(add), LOOP_SET_I(add), LOOP_SET_C(add)};
+    static const loop_table plain = {LOOP_SET_F(plain_add), LOOP_SET_I(plain_add), LOOP_SET_C(add)};
+    bp_dtype d = k->out[0]->dtype;
+    bp_scalar given = arg_scalar(k->args, 2);
+    TRY(check_alpha(c, k, given, d));
+    loop_number alpha = loop_number_of(given);
+    if (d == BP_BOOL)
+        alpha.i = alpha.i != 0;
+    bool is_one = alpha.f == 1 && alpha.im == 0 && !negate;
+    if (negate)
+        alpha = (loop_number){-alpha.f, -alpha.im, (int64_t)(0 - (uint64_t)alpha.i)};
+    loop_operand o[] = {loop_out(k, 0, loop_type(d)), loop_arg(k, first, d), loop_arg(k, second, d)};
+    return loop_run(c, 1, 2, o, loop_pick(is_one ? &plain : &scaled, d), &alpha);
+}
+
+bp_status kernel_add(bp_ctx *c, op_call *k) { return run_add(c, k, 0, 1, false); }
+bp_status kernel_sub(bp_ctx *c, op_call *k) { return run_add(c, k, 0, 1, true); }
+bp_status kernel_rsub(bp_ctx *c, op_call *k) { return run_add(c, k, 1, 0, true); }
+
+/* -- mul and true division -- */
+LOOPS_F(LOOP_2, mul, a *b)
+LOOPS_I(LOOP_2, mul, (uint64_t)a *(uint64_t)b)
+LOOPS_C(LOOP_2, mul, cx_mul(a, b))
+LOOP_KERNEL(mul, 2, LOOP_WIDE_LAST, LOOP_SET_F(mul), LOOP_SET_I(mul), LOOP_SET_C(mul))
+
+LOOPS_F(LOOP_2, div, a / b)
+LOOPS_C(LOOP_2, div, cx_div(a, b))
+LOOP_KERNEL(div, 2, LOOP_WIDE_LAST | LOOP_TO_FLOAT, LOOP_SET_F(div), LOOP_SET_C(div))
+
+/* -- quotients and remainders -- */
+/* Integers: the params are a flag that says whether some divisor was 0. */
+#define SAW_ZERO atomic_store_explicit((atomic_int *)params, 1, memory_order_relaxed)
+#define DIVIDED(by_minus_one, quotient) \
+    b == 0 ? (SAW_ZERO, 0) : b == (T)-1 && (T)-1 < 0 ? (int64_t)(by_minus_one) : (int64_t)(quotient)
+#define NEGATED (0 - (uint64_t)a)
+
+static int64_t floor_quotient(int64_t a, int64_t b)
+{
+    return a / b - (a % b != 0 && (a % b < 0) != (b < 0));
+}
+static int64_t floor_remainder(int64_t a, int64_t b)
+{
+    return a % b + (a % b != 0 && (a % b < 0) != (b < 0) ? b : 0);
+}
+LOOPS_I(LOOP_2, div_trunc, DIVIDED(NEGATED, a / b))
+LOOPS_I(LOOP_2, div_floor, DIVIDED(NEGATED, floor_quotient(a, b)))
+LOOPS_I(LOOP_2, remainder, DIVIDED(0, floor_remainder(a, b)))
+LOOPS_I(LOOP_2, fmod, DIVIDED(0, a % b))
+
+/* Floor division of floats goes through the remainder, so that 1 // 0.1 is 9 as the remainder says. */
+#define FLOAT_DIVISION(T)                                                   \
+    static T floor_quotient_##T(T a, T b)                                   \
+    {                                                                       \
+        if (b == 0)                                                         \
+            return a / b;                                                   \
+        T rest = fmod(a, b), q = (a - rest) / b;                            \
+        if (rest != 0 && (b < 0) != (rest < 0))                             \
+            q -= 1;                                                         \
+        if (q == 0)                                                         \
+            return copysign((T)0, a / b);                                   \
+        T whole = floor(q);                                                 \
+        return q - whole > (T)0.5 ? whole + 1 : whole;                      \
+    }                                                                       \
+    static T floor_remainder_##T(T a, T b)                                  \
+    {                                                                       \
+        T rest = fmod(a, b);                                                \
+        return rest != 0 && (b < 0) != (rest < 0) ? rest + b : rest;        \
+    }
+FLOAT_DIVISION(float)
+FLOAT_DIVISION(double)
+LOOP_2(div_floor_f32, float, float, floor_quotient_float(a, b))
+LOOP_2(div_floor_f64, double, double, floor_quotient_double(a, b))
+LOOP_2(remainder_f32, float, float, floor_remainder_float(a, b))
+LOOP_2(remainder_f64, double, double, floor_remainder_double(a, b))
+LOOPS_F(LOOP_2, div_trunc, trunc(a / b))
+LOOPS_F(LOOP_2, fmod, fmod(a, b))
+
+/* Runs a division; a zero divisor of integers is PyTorch's ZeroDivisionError. */
+static bp_status run_division(bp_ctx *c, op_call *k, const loop_kernel *form)
+{
+    atomic_int saw_zero = 0;
+    TRY(loop_kernel_run(c, k, form, &saw_zero));
+    if (atomic_load(&saw_zero))
+        return op_fail(c, k->op, BP_INVALID_ARGUMENT, "division of integers by zero (ZeroDivisionError)");
+    return BP_OK;
+}
+
+#define DIVISION(name, loops, flags)                                                                    \
+    bp_status name(bp_ctx *c, op_call *k)                                                      \
+    {                                                                                                   \
+        static const loop_kernel form = {{LOOP_SET_F(loops), LOOP_SET_I(loops)}, 2, flags, 0};          \
+        return run_division(c, k, &form);                                                               \
+    }
+DIVISION(kernel_remainder, remainder, LOOP_NO_BOOL)
+DIVISION(kernel_fmod, fmod, LOOP_NO_BOOL)
+DIVISION(kernel_floor_divide, div_floor, LOOP_NO_BOOL | LOOP_WIDE_LAST)
+static DIVISION(cut_divide, div_trunc, LOOP_NO_BOOL | LOOP_WIDE_LAST)
+
+bp_status kernel_div_mode(bp_ctx *c, op_call *k)
+{
+    const char *mode = arg_str(k->args, 2);
+    if (!mode)
+        return kernel_div(c, k);
+    return mode[0] == 'f' ? kernel_floor_divide(c, k) : cut_divide(c, k); /* the shape rule knows the names */
+}
+
+/* -- powers -- */
+static uint64_t power(int64_t base, int64_t exponent)
+{
+    if (exponent < 0)
+        return base == 1 ? 1 : base == -1 ? (exponent % 2 ? (uint64_t)-1 : 1) : 0;
+    uint64_t result = 1, square = (uint64_t)base;
+    for (; exponent; exponent >>= 1, square *= square)
+        if (exponent & 1)
+            result *= square;
+    return result;
+}
+LOOPS_F(LOOP_2, pow, pow(a, b))
+LOOPS_I(LOOP_2, pow, power(a, b))
+LOOPS_C(LOOP_2, pow, cpow((cx)a, (cx)b))
+LOOP_KERNEL(pow, 2, LOOP_NO_BOOL, LOOP_SET_F(pow), LOOP_SET_I(pow), LOOP_SET_C(pow))
+
+LOOPS_F(LOOP_1, power_half, sqrt(a))
+LOOPS_F(LOOP_1, power_minus_half, (T)1 / sqrt(a))
+LOOPS_F(LOOP_1, power_2, a *a)
+LOOPS_F(LOOP_1, power_3, a *a *a)
+LOOPS_F(LOOP_1, power_minus_1, (T)1 / a)
+LOOPS_F(LOOP_1, power_minus_2, (T)1 / (a * a))
+LOOPS_C(LOOP_1, power_2, cx_mul(a, a))
+LOOPS_C(LOOP_1, power_half, csqrt((cx)a))
+/* Exponents that PyTorch computes in their own way: a root keeps -0 and refuses -inf. */
+static const struct { double exponent; loop_kernel form; } own_powers[] = {
+    {0.5, {{LOOP_SET_F(power_half), LOOP_SET_C(power_half)}, 1, 0, 0}},
+    {-0.5, {{LOOP_SET_F(power_minus_half)}, 1, 0, 0}},
+    {2, {{LOOP_SET_F(power_2), LOOP_SET_C(power_2)}, 1, 0, 0}},
+    {3, {{LOOP_SET_F(power_3)}, 1, 0, 0}},
+    {-1, {{LOOP_SET_F(power_minus_1)}, 1, 0, 0}},
+    {-2, {{LOOP_SET_F(power_minus_2)}, 1, 0, 0}},
+};
+
+bp_status kernel_pow_number(bp_ctx *c, op_call *k)
+{
+    bp_scalar exponent = arg_scalar(k->args, 1);
+    loop_number e = loop_number_of(exponent);
+    bp_dtype d = k->out[0]->dtype;
+    if (d == BP_BOOL) {
+        bp_scalar one = {BP_SCALAR_INT, 0, {1}};
+        return e.i ? tensor_copy(c, k->out[0], arg_tensor(k->args, 0)) : loop_fill(c, k->out[0], one);
+    }
+    if (dtype_is_int(d)) {
+        if (e.i < 0)
+            return op_fail(c, k->op, BP_INVALID_ARGUMENT, "integers to a negative integer power (%lld)", (long long)e.i);
+        TRY(loop_check_number(c, k->op, "exponent", exponent, d));
+        return kernel_pow(c, k);
+    }
+    for (uint32_t i = 0; i < sizeof own_powers / sizeof *own_powers; i++)
+        if (e.f == own_powers[i].exponent && e.im == 0 && loop_pick(&own_powers[i].form.loops, d))
+            return loop_kernel_run_as(c, k, &own_powers[i].form, d, NULL);
+    return kernel_pow(c, k);
+}
+
+/* float_power: all in double. */
+bp_status kernel_float_power(bp_ctx *c, op_call *k)
+{
+    static const loop_kernel form = {{LOOP_SET_F(pow), LOOP_SET_C(pow)}, 2, 0, 0};
+    return loop_kernel_run_as(c, k, &form, k->out[0]->dtype, NULL);
+}
+
+LOOPS_I(LOOP_1, square, (uint64_t)a *(uint64_t)a)
+bp_status kernel_square(bp_ctx *c, op_call *k)
+{
+    static const loop_kernel form = {{LOOP_SET_F(power_2), LOOP_SET_C(power_2)}, 1, 0, 0};
+    static const loop_kernel ints = {{LOOP_SET_I(square)}, 1, 0, 0};
+    bp_dtype d = k->out[0]->dtype;
+    return loop_kernel_run_as(c, k, dtype_is_integral(d) ? &ints : &form, d, NULL);
+}
