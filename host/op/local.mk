@@ -20,3 +20,28 @@ libhost_la_SOURCES += %D%/reference/part.c %D%/reference/part.h %D%/reference/sp
 libhost_la_SOURCES += %D%/reference/pointwise_activation.c %D%/reference/pointwise_arith.c %D%/reference/pointwise_compare.c
 libhost_la_SOURCES += %D%/reference/pointwise_math.c %D%/reference/pointwise_special.c %D%/reference/pointwise_ternary.c
 libhost_la_SOURCES += %D%/reference/pointwise_unary.c
+libhost_la_SOURCES += %D%/aten.c %D%/aten.h
+
+# aten.h and the functions behind it come from the rows. The stamp keeps an unchanged header's time, so that a new kernel
+# does not compile the tree again.
+noinst_PROGRAMS += %D%/gen/aten_gen
+host_op_gen_aten_gen_SOURCES = \
+	%D%/gen/aten_gen.c %D%/gen/calls.c %D%/gen/gen.h %D%/gen/macros.c %D%/gen/types.c \
+	%D%/schema.c %D%/schema_text.c %D%/value.c
+host_op_gen_aten_gen_LDADD = libbase.la
+nodist_libhost_la_SOURCES += %D%/aten_calls.c
+nodist_backplane_include_HEADERS += sdk/include/backplane/aten.h
+BUILT_SOURCES += sdk/include/backplane/aten.h %D%/aten_calls.c
+CLEANFILES += sdk/include/backplane/aten.h %D%/aten_calls.c %D%/gen/aten.stamp
+aten_read = $(srcdir)/sdk/include/backplane/args.h $(srcdir)/sdk/include/backplane/backplane.h \
+	$(srcdir)/sdk/include/backplane/plugin.h $(srcdir)/sdk/include/backplane/types.h
+
+%D%/gen/aten.stamp: %D%/gen/aten_gen$(EXEEXT) $(aten_read)
+	$(AM_V_GEN)$(MKDIR_P) sdk/include/backplane %D%/gen && \
+	%D%/gen/aten_gen$(EXEEXT) header $(aten_read) >%D%/gen/aten.h.new && \
+	%D%/gen/aten_gen$(EXEEXT) calls >%D%/gen/aten_calls.c.new && \
+	{ cmp -s %D%/gen/aten.h.new sdk/include/backplane/aten.h || cp %D%/gen/aten.h.new sdk/include/backplane/aten.h; } && \
+	{ cmp -s %D%/gen/aten_calls.c.new %D%/aten_calls.c || cp %D%/gen/aten_calls.c.new %D%/aten_calls.c; } && \
+	rm -f %D%/gen/aten.h.new %D%/gen/aten_calls.c.new && echo made >$@
+sdk/include/backplane/aten.h %D%/aten_calls.c: %D%/gen/aten.stamp
+	@test -f $@ || { rm -f %D%/gen/aten.stamp; $(MAKE) $(AM_MAKEFLAGS) %D%/gen/aten.stamp; }

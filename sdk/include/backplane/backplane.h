@@ -8,6 +8,7 @@
 #ifndef BP_BACKPLANE_H
 #define BP_BACKPLANE_H
 
+#include <backplane/args.h>
 #include <backplane/types.h>
 
 BP_EXTERN_C_BEGIN
@@ -70,15 +71,7 @@ BP_EXPORT uint64_t bp_generator_offset(const bp_ctx *c);
 
 /* -- numbers and sizes --------------------------------------------------------------------------------------------- */
 
-static inline bp_dim bp_dim_of(int64_t v) { bp_dim d = {0, 0, 0}; d.value = v; return d; }
-static inline bp_scalar bp_scalar_bool(int v) { bp_scalar s = {BP_SCALAR_BOOL, 0, {0}}; s.v.i = v != 0; return s; }
-static inline bp_scalar bp_scalar_int(int64_t v) { bp_scalar s = {BP_SCALAR_INT, 0, {0}}; s.v.i = v; return s; }
-static inline bp_scalar bp_scalar_float(double v) { bp_scalar s = {BP_SCALAR_FLOAT, 0, {0}}; s.v.f[0] = v; return s; }
-
-/* A list of sizes as an argument: BP_DIMS(2, -1, bp_size(c, x, 1)). Items are integers or bp_dim. n 0 with a NULL list
- * is "not given"; BP_NO_DIMS is the empty list. */
-typedef struct { const bp_dim *at; uint32_t n, given; } bp_dims;
-typedef struct { bp_tensor *const *at; uint32_t n; } bp_tensors;
+/* bp_dim, bp_scalar, lists of them, and the macros that make them: <backplane/args.h>. */
 
 /* -- tensors ------------------------------------------------------------------------------------------------------- */
 
