@@ -10,6 +10,7 @@ script_tests =
 unit_tests += %D%/unit/base/test_ctx
 unit_tests += %D%/unit/base/test_str
 unit_tests += %D%/unit/base/test_tables
+unit_tests += %D%/unit/guard/test_guard
 unit_tests += %D%/unit/sym/test_dim
 unit_tests += %D%/unit/tensor/test_dtype
 unit_tests += %D%/unit/tensor/test_layout

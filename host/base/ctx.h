@@ -7,8 +7,8 @@
 
 typedef struct bp_ctx bp_ctx;
 
-/* Modes that guards watch. One struct, so that a snapshot is a copy and a guard is a comparison of fields. The order of
- * fields is the order in which a mismatch is explained (contract: global state). */
+/* Modes that guards watch. One struct without padding, so that a snapshot is a copy and a guard is a comparison of
+ * bytes. host/guard/ambient.def names the fields in the order in which a mismatch is explained. */
 typedef struct {
     uint8_t grad_enabled, inference_mode, deterministic, allow_tf32;
     int32_t autocast_dtype; /* BP_DTYPE_UNSET: off */

@@ -253,13 +253,22 @@ size_t tensor_span_bytes(const bp_tensor *t)
     return (size_t)(last + 1) * dtype_size(t->dtype);
 }
 
+/* Where a tensor's bytes begin, so that ranges can be compared: addresses, or offsets into a fake storage. */
+static uintptr_t first_byte(const bp_tensor *t)
+{
+    return (uintptr_t)t->store->data + (uintptr_t)t->offset.value * dtype_size(t->dtype);
+}
+
 bool tensor_may_overlap(const bp_tensor *a, const bp_tensor *b)
 {
+    const storage *x = a->store, *y = b->store;
+    if (x != y) { /* foreign memory may lie under two storages */
+        uintptr_t at_x = (uintptr_t)x->data, at_y = (uintptr_t)y->data;
+        if (!at_x || !at_y || at_x >= at_y + y->nbytes || at_y >= at_x + x->nbytes)
+            return false;
+    }
     size_t na = tensor_span_bytes(a), nb = tensor_span_bytes(b);
-    if (a->store != b->store || !na || !nb)
-        return false;
-    size_t at_a = (size_t)a->offset.value * dtype_size(a->dtype), at_b = (size_t)b->offset.value * dtype_size(b->dtype);
-    return at_a < at_b + nb && at_b < at_a + na;
+    return na && nb && first_byte(a) < first_byte(b) + nb && first_byte(b) < first_byte(a) + na;
 }
 
 bool tensor_overlaps_itself(const bp_tensor *t)

@@ -32,7 +32,7 @@ struct bp_tensor {
     uint8_t dtype, device_kind, rank, flags; /* one word, so that a guard compares it at once */
     uint8_t device_index, reserved[3];
     storage *store;
-    bp_dim *sizes, *strides;    /* rank each; strides in elements */
+    bp_dim *sizes, *strides;    /* rank each, strides (in elements) right behind sizes */
     bp_dim offset;              /* in elements */
     bp_dim inline_dims[2 * TENSOR_INLINE_RANK];
     uint32_t fake_id;           /* the tracer's handle number; 0: not a fake of a live capture */
@@ -97,7 +97,8 @@ bool tensor_is_channels_last(const bp_tensor *t);     /* of rank 4 or 5; is_cont
 bool tensor_is_dense(const bp_tensor *t);             /* a permutation of a contiguous tensor: no holes, no overlap */
 /* BP_CONTIGUOUS, or a channels-last format when the strides say so: PyTorch's suggest_memory_format. */
 int32_t tensor_suggest_format(const bp_tensor *t);
-bool tensor_may_overlap(const bp_tensor *a, const bp_tensor *b); /* byte ranges of one storage meet */
+/* The ranges from the first to the last byte meet, in one storage or in two over the same memory. */
+bool tensor_may_overlap(const bp_tensor *a, const bp_tensor *b);
 /* Some element is reached twice by an expanded size (stride 0). Other overlaps (as_strided) go unseen, as in PyTorch. */
 bool tensor_overlaps_itself(const bp_tensor *t);
 size_t tensor_span_bytes(const bp_tensor *t);         /* from its first to its last element; 0 if empty */

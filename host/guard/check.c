@@ -1,0 +1,160 @@
+/* The check of a call against a guard set: the hot path of every call. No allocation, no lock, no write. */
+#include "host/guard/set.h"
+#include "sdk/base/hash.h"
+#include <string.h>
+
+_Static_assert(sizeof(ambient) == 24, "ambient has no padding: it is compared as bytes");
+
+/* Sizes and strides lie next to each other in a tensor as in the guard; differences are gathered, and branched on once. */
+static inline bool dims_hold(const bp_dim *dims, const uint64_t *expected, uint32_t n)
+{
+    uint64_t differ = 0;
+    for (uint32_t i = 0; i < n; i++)
+        differ |= (uint64_t)dims[i].value ^ expected[i];
+    return differ == 0;
+}
+
+static inline bool tensor_holds(const guard_set *g, const guard_rec *r, const guard_inputs *in)
+{
+    const bp_tensor *t = guard_tensor(in, r->source);
+    return t && guard_meta_word(t) == r->word && dims_hold(t->sizes, g->words + r->at, 2u * t->rank);
+}
+
+static bool value_holds(const guard_set *g, const guard_rec *r, const guard_inputs *in)
+{
+    const bp_value *v = guard_value(in, r->source);
+    if (!v)
+        return false;
+    switch (r->kind) {
+    case GUARD_NONE: return v->kind == BP_VALUE_NONE;
+    case GUARD_BOOL: return v->kind == BP_VALUE_BOOL && (uint64_t)(v->v.i != 0) == r->word;
+    case GUARD_INT: return v->kind == BP_VALUE_INT && v->v.dim.sym == 0 && (uint64_t)v->v.dim.value == r->word;
+    case GUARD_FLOAT: return v->kind == BP_VALUE_FLOAT && guard_float_bits(v->v.f[0]) == r->word;
+    default: break;
+    }
+    if (v->kind != BP_VALUE_STRING || !v->v.str || !r->word)
+        return v->kind == BP_VALUE_STRING && !v->v.str && !r->word;
+    return strcmp(v->v.str, (const char *)(g->words + r->at)) == 0;
+}
+
+/* -- identity ------------------------------------------------------------------------------------------------------ */
+
+/* A set of pointers on the stack. A larger number of inputs goes through it in portions. */
+enum { PORTION = 256, TABLE = 1024 };
+
+static bool insert(const void **table, const void *p, bool add)
+{
+    uint32_t i = (uint32_t)hash_u64((uint64_t)(uintptr_t)p) & (TABLE - 1);
+    for (; table[i]; i = (i + 1) & (TABLE - 1))
+        if (table[i] == p)
+            return false;
+    if (add)
+        table[i] = p;
+    return true;
+}
+
+/* Two tensors: the common case needs no table. */
+static bool few_distinct(const bp_tensor *const *t, const uint8_t *marks, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t j = i + 1; j < n; j++)
+            if (t[i] && t[i] == t[j] && (marks[i] == 1 || marks[j] == 1))
+                return false;
+    return true;
+}
+
+/* Sources from `begin` on that are marked 1, at most PORTION of them, against each other and all later marked ones and
+ * all marked 2. *next: where the following portion begins. */
+static bool portion_distinct(const guard_inputs *in, const uint8_t *marks, uint32_t n, uint32_t begin, uint32_t *next)
+{
+    const void *table[TABLE] = {0};
+    uint32_t i = begin, count = 0;
+    for (; i < n && count < PORTION; i++) {
+        const bp_tensor *t = marks[i] == 1 ? guard_tensor(in, i) : NULL;
+        count += t != NULL;
+        if (t && !insert(table, t, true))
+            return false;
+    }
+    *next = i;
+    for (uint32_t k = 0; k < n && count; k++) {
+        const bp_tensor *t = marks[k] == 2 || (marks[k] == 1 && k >= i) ? guard_tensor(in, k) : NULL;
+        if (t && !insert(table, t, false))
+            return false;
+    }
+    return true;
+}
+
+static bool distinct_holds(const guard_set *g, const guard_rec *r, const guard_inputs *in)
+{
+    const uint8_t *marks = guard_marks(g, r);
+    uint32_t n = (uint32_t)r->word;
+    if (n <= 8) {
+        const bp_tensor *few[8];
+        for (uint32_t i = 0; i < n; i++)
+            few[i] = marks[i] ? guard_tensor(in, i) : NULL;
+        return few_distinct(few, marks, n);
+    }
+    for (uint32_t begin = 0; begin < n;)
+        if (!portion_distinct(in, marks, n, begin, &begin))
+            return false;
+    return true;
+}
+
+/* -- layout -------------------------------------------------------------------------------------------------------- */
+
+static bool overlap_holds(const guard_set *g, const guard_rec *r, const guard_inputs *in)
+{
+    const bp_tensor *a = guard_tensor(in, r->source), *b = guard_tensor(in, (uint32_t)g->words[r->at]);
+    return a && b && tensor_may_overlap(a, b) && guard_distance(a, b) == (int64_t)g->words[r->at + 1];
+}
+
+/* No source without the mark meets one that has it. */
+static bool disjoint_holds(const guard_set *g, const guard_rec *r, const guard_inputs *in)
+{
+    const uint8_t *marks = guard_marks(g, r);
+    for (uint32_t i = 0; i < g->nsources; i++) {
+        const bp_tensor *member = marks[i] ? guard_tensor(in, i) : NULL;
+        for (uint32_t j = 0; member && j < in->n; j++) {
+            const bp_tensor *other = j < g->nsources && marks[j] ? NULL : guard_tensor(in, j);
+            if (other && tensor_may_overlap(member, other))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* -- all ----------------------------------------------------------------------------------------------------------- */
+
+static bool alias_holds(const guard_rec *r, const guard_inputs *in)
+{
+    const bp_tensor *t = guard_tensor(in, r->source);
+    return t && t == guard_tensor(in, (uint32_t)r->word);
+}
+
+static inline bool holds(const guard_set *g, const guard_rec *r, const bp_ctx *c, const guard_inputs *in)
+{
+    switch (r->kind) {
+    case GUARD_TENSOR: return tensor_holds(g, r, in);
+    case GUARD_AMBIENT: return memcmp(g->words + r->at, &c->ambient, sizeof c->ambient) == 0;
+    case GUARD_COUNT: return in->nargs == r->word;
+    case GUARD_ALIAS: return alias_holds(r, in);
+    case GUARD_DISTINCT: return distinct_holds(g, r, in);
+    case GUARD_OVERLAP: return overlap_holds(g, r, in);
+    case GUARD_DISJOINT: return disjoint_holds(g, r, in);
+    default: return value_holds(g, r, in);
+    }
+}
+
+const guard_rec *guard_first_failure(const guard_set *g, const bp_ctx *c, const guard_inputs *in)
+{
+    const guard_rec *end = g->recs + g->nrecs;
+    for (const guard_rec *r = g->recs; r < end; r++)
+        if (__builtin_expect(!holds(g, r, c, in), 0))
+            return r;
+    return NULL;
+}
+
+bool guard_check(const guard_set *g, const bp_ctx *c, const guard_inputs *in)
+{
+    return guard_first_failure(g, c, in) == NULL;
+}
