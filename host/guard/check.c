@@ -5,12 +5,13 @@
 
 _Static_assert(sizeof(ambient) == 24, "ambient has no padding: it is compared as bytes");
 
-/* Sizes and strides lie next to each other in a tensor as in the guard; differences are gathered, and branched on once. */
+/* Sizes and strides lie next to each other in a tensor as in the guard; differences are gathered, and branched on once.
+ * n is even. */
 static inline bool dims_hold(const bp_dim *dims, const uint64_t *expected, uint32_t n)
 {
     uint64_t differ = 0;
-    for (uint32_t i = 0; i < n; i++)
-        differ |= (uint64_t)dims[i].value ^ expected[i];
+    for (const uint64_t *end = expected + n; expected < end; expected += 2, dims += 2)
+        differ |= ((uint64_t)dims[0].value ^ expected[0]) | ((uint64_t)dims[1].value ^ expected[1]);
     return differ == 0;
 }
 
@@ -53,14 +54,27 @@ static bool insert(const void **table, const void *p, bool add)
     return true;
 }
 
-/* Two tensors: the common case needs no table. */
-static bool few_distinct(const bp_tensor *const *t, const uint8_t *marks, uint32_t n)
+/* Up to FEW sources, all guarded here, the common case: every pair, without a table and with one branch. */
+enum { FEW = 8 };
+static bool few_distinct(const guard_inputs *in, const uint8_t *marks, uint32_t n)
 {
+    const void *p[FEW];
+    unsigned equal = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const bp_tensor *t = marks[i] ? guard_tensor(in, i) : NULL;
+        p[i] = t ? (const void *)t : (const void *)&p[i]; /* what is no tensor is equal to nothing */
+        for (uint32_t j = 0; j < i; j++)
+            equal |= p[i] == p[j];
+    }
+    return !equal;
+}
+
+static bool all_are_guarded_here(const uint8_t *marks, uint32_t n)
+{
+    unsigned others = 0;
     for (uint32_t i = 0; i < n; i++)
-        for (uint32_t j = i + 1; j < n; j++)
-            if (t[i] && t[i] == t[j] && (marks[i] == 1 || marks[j] == 1))
-                return false;
-    return true;
+        others |= marks[i] & 2u;
+    return !others;
 }
 
 /* Sources from `begin` on that are marked 1, at most PORTION of them, against each other and all later marked ones and
@@ -88,12 +102,8 @@ static bool distinct_holds(const guard_set *g, const guard_rec *r, const guard_i
 {
     const uint8_t *marks = guard_marks(g, r);
     uint32_t n = (uint32_t)r->word;
-    if (n <= 8) {
-        const bp_tensor *few[8];
-        for (uint32_t i = 0; i < n; i++)
-            few[i] = marks[i] ? guard_tensor(in, i) : NULL;
-        return few_distinct(few, marks, n);
-    }
+    if (n <= FEW && all_are_guarded_here(marks, n))
+        return few_distinct(in, marks, n);
     for (uint32_t begin = 0; begin < n;)
         if (!portion_distinct(in, marks, n, begin, &begin))
             return false;
