@@ -146,8 +146,8 @@ typedef struct {
  * owner: the caller (bp_callable_unref). Use the macro, which names the function and its place. */
 BP_EXPORT bp_callable *bp_compile_at(bp_ctx *c, bp_fn fn, const bp_compile_options *options, size_t options_size,
                                      const char *fn_name, const char *file, int32_t line);
-#define bp_compile(c, fn, options) \
-    bp_compile_at((c), (fn), (options), sizeof(bp_compile_options), #fn, __FILE__, __LINE__)
+#define bp_compile(c, fn, ...) /* the options: NULL, or &(bp_compile_options){.backend = "eager", ...} */ \
+    bp_compile_at((c), (fn), __VA_ARGS__, sizeof(bp_compile_options), #fn, __FILE__, __LINE__)
 BP_EXPORT void bp_callable_unref(bp_callable *g);
 
 /* Arguments and results of a call. Kinds follow bp_value; strings are borrowed for the call. */
