@@ -15,6 +15,7 @@ unit_tests += %D%/unit/sym/test_dim
 unit_tests += %D%/unit/tensor/test_dtype
 unit_tests += %D%/unit/tensor/test_layout
 unit_tests += %D%/unit/tensor/test_tensor
+unit_tests += %D%/unit/graph/test_print
 unit_tests += %D%/unit/op/test_dispatch
 unit_tests += %D%/unit/op/test_schema
 
