@@ -22,8 +22,9 @@ enum { END = -1 };
 #define V_LIST(g, ...) \
     graph_list((g), (bp_value[]){__VA_ARGS__}, sizeof((bp_value[]){__VA_ARGS__}) / sizeof(bp_value))
 /* A call with positional arguments. */
-#define CALL(g, target, ...) \
-    graph_call((g), NULL, (target), (bp_value[]){__VA_ARGS__}, sizeof((bp_value[]){__VA_ARGS__}) / sizeof(bp_value), NULL, 0)
+#define CALL(g, target, ...)                                                                               \
+    graph_call((g), NULL, (target), (bp_value[]){__VA_ARGS__}, sizeof((bp_value[]){__VA_ARGS__}) / sizeof(bp_value), \
+               NULL, 0)
 #define OUTPUT(g, ...) \
     graph_output((g), (bp_value[]){__VA_ARGS__}, sizeof((bp_value[]){__VA_ARGS__}) / sizeof(bp_value))
 

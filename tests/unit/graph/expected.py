@@ -119,15 +119,16 @@ def names():
     """Candidates and the names that one graph gives them, a pair a line."""
     g, lines = Graph(), []
     wishes = ["add", "add", "abs", "abs", "sum", "max", "x", "x_1", "x", "x", "arg0_1", "arg0_1", "y_7", "y_7", "y",
-              "a.b", "a.b", "3d", "a b!c", "_", "_1", "_1", "__x__", "mul_", "mul_", "mul", "mul", "if", "inf", "getitem",
-              "getitem", "z_01", "z_1", "z", "output", "len_1", "len", "len", "torch", "device", "t_1_2", "t_1", "t_1",
-              "pow_2", "pow", "pow"]
+              "a.b", "a.b", "3d", "a b!c", "_", "_1", "_1", "__x__", "mul_", "mul_", "mul", "mul", "if", "inf",
+              "getitem", "getitem", "z_01", "z_1", "z", "output", "len_1", "len", "len", "torch", "device", "t_1_2",
+              "t_1", "t_1", "pow_2", "pow", "pow"]
     for wish in wishes:
         lines.append(f"{wish}\t{g._graph_namespace.create_name(wish, None)}\n")
     save("names", "".join(lines))
     g, lines = Graph(), []
-    for target in ["aten.add.Scalar", "aten.add.Tensor", "aten.abs.default", "aten.__and__.Scalar", "aten.numpy_T.default",
-                   "aten.mH.default", "aten._to_copy.default", "aten.add_.Tensor", "aten.any.dim", "aten.any.dims"]:
+    for target in ["aten.add.Scalar", "aten.add.Tensor", "aten.abs.default", "aten.__and__.Scalar",
+                   "aten.numpy_T.default", "aten.mH.default", "aten._to_copy.default", "aten.add_.Tensor",
+                   "aten.any.dim", "aten.any.dims"]:
         op = getattr(aten, target.split(".")[1])
         name = g._graph_namespace.create_name(g._target_to_str(op.__name__), None)
         lines.append(f"{target}\t{name}\n")

@@ -64,7 +64,8 @@ static void mixed(graph *g)
     node_id a = build_placeholder(g, "a", NULL), w = graph_get_attr(g, "w", "w", NULL);
     node_id s = CALL(g, "aten.split_with_sizes.default", V_NODE(a), V_LIST(g, V_INT(5), V_INT(5)));
     node_id i = CALL(g, "<built-in function getitem>", V_NODE(s), V_INT(0));
-    node_kwarg to[] = {{"dtype", V_DTYPE(BP_F64)}, {"device", V_DEVICE(BP_CPU, 0)}, {"memory_format", V_FORMAT(BP_PRESERVE)}};
+    node_kwarg to[] = {{"dtype", V_DTYPE(BP_F64)}, {"device", V_DEVICE(BP_CPU, 0)},
+                       {"memory_format", V_FORMAT(BP_PRESERVE)}};
     node_id j = call_with(g, "aten._to_copy.default", (bp_value[]){V_NODE(i)}, 1, to, 3);
     node_kwarg how[] = {{"layout", V_LAYOUT}, {"pin_memory", V_BOOL(0)}};
     bp_value full[] = {V_LIST(g, V_INT(2), V_INT(3)), V_FLOAT(INFINITY)};
@@ -113,7 +114,7 @@ static void readable(const graph *g, buf *out)
     graph_print_readable(g, "GraphModule", out);
 }
 
-static void F025_tables_are_those_of_torch_fx(void **state)
+static void tables_are_those_of_torch_fx(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof GRAPHS / sizeof *GRAPHS; i++)
@@ -198,7 +199,7 @@ static void names_are_those_of_torch_fx(void **state)
 int main(void)
 {
     const struct CMUnitTest claims[] = {
-        cmocka_unit_test(F025_tables_are_those_of_torch_fx),
+        cmocka_unit_test(tables_are_those_of_torch_fx),
         cmocka_unit_test(readable_code_is_that_of_torch_fx),
         cmocka_unit_test(a_place_is_printed_where_it_changes),
         cmocka_unit_test(widths_count_characters_not_bytes),
