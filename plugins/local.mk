@@ -1,0 +1,3 @@
+include %D%/debug/local.mk
+include %D%/compose/local.mk
+include %D%/onednn/local.mk

@@ -1,11 +1,15 @@
 /* Backends: registry, look-up, loading, init hooks. docs/config.md has the user's side.
  *
- * A backend is known by name from one of three origins: registered from C, a config section, a drop-in's section. Config
- * ones are loaded at first look-up and stay mapped for the life of the process. Each has a state (states.def) with its
- * reason, shown by `backplane backends`. A backend is compiled with under its own re-entrant lock. */
+ * A backend is known by name from one of three origins: registered from C, a config section, a drop-in's section.
+ * Config ones are loaded at first look-up and stay mapped for the life of the process. Each has a state
+ * (states.def) with its reason, shown by `backplane backends`. A backend is compiled with under its own re-entrant
+ * lock. */
 #ifndef HOST_BACKEND_BACKEND_H
 #define HOST_BACKEND_BACKEND_H
 #include "host/graph/graph.h"
+#ifndef BP_NO_NOTE
+#define BP_NO_NOTE /* the host is no plugin */
+#endif
 #include <backplane/plugin.h>
 
 typedef struct backend backend;
@@ -23,6 +27,8 @@ backend *backend_lookup(bp_ctx *c, const char *name);
 bp_status backend_resolve(bp_ctx *c, const char *name, bp_compile_fn fn, bp_init_fn init, backend **out);
 const char *backend_name(const backend *b);     /* "?" for a function without one */
 enum backend_state backend_get_state(const backend *b, const char **why);
+/* Where it comes from: "the host itself", "C at FILE:LINE", "FILE:LINE" of its section. */
+const char *backend_origin_text(const backend *b);
 bool backend_is_debug(const backend *b);
 bool backend_has_tag(const backend *b, const char *tag);
 /* Which graph it wants: the config's `graph`, else backend_info's, else captured. */
@@ -32,4 +38,12 @@ uint64_t backend_identity(const backend *b);
 /* Checks options against backend_info's schema and adds the config's opt.*: debug backends warn on unknown ones, others
  * refuse. options: "key", "value", ..., NULL. */
 bp_status backend_check_options(bp_ctx *c, const backend *b, const char *const *options, const char *mode);
+/* The path of its library; NULL when it has none or is not loaded. */
+const char *backend_library(const backend *b);
+/* Its own words on itself, or NULL before it is loaded. */
+const char *backend_version(const backend *b);
+/* Clears what runs have shown: retired and degraded backends, counters. For bp_reset. */
+void backend_reset(bp_runtime *rt);
+/* Removes the remembered verdicts of probes; returns how many. */
+uint32_t backend_forget_probes(void);
 #endif

@@ -1,9 +1,10 @@
 /* Programs: a graph compiled through an ordered list of backends.
  *
  * Each node goes to the first backend of the list that supports it; nodes form convex groups; a group that fails to
- * compile, or to run, moves to its next backend, compiled at that moment. A backend named directly is the list (itself,
- * eager). Groups read their inputs only, so a failed run is answered from intact inputs. What went where and why is kept
- * and printed. A program is immutable but for that fallback, counted, and may be run from several threads. */
+ * compile, or to run, moves to its next backend, compiled at that moment. A backend named directly is the list
+ * (itself, eager). Groups read their inputs only, so a failed run is answered from intact inputs. What went where
+ * and why is kept and printed. A program is immutable but for that fallback, counted, and may be run from several
+ * threads. */
 #ifndef HOST_BACKEND_PROGRAM_H
 #define HOST_BACKEND_PROGRAM_H
 #include "host/backend/backend.h"

@@ -1,0 +1,278 @@
+/* Compiled objects and their runs.
+ *
+ * A plugin's outputs are checked where it makes them, against the metadata that the graph promises, so that a wrong
+ * shape is an error of the plugin by name and never a wrong number downstream. Runs of one object are serial unless its
+ * backend says otherwise. */
+#include "host/backend/compiled.h"
+#include "host/backend/program.h"
+#include "host/base/log.h"
+#include <stdio.h>
+#include <string.h>
+
+static bp_compiled *make(bp_ctx *c, backend *b)
+{
+    bp_compiled *k = calloc(1, sizeof *k);
+    if (!k) {
+        diag_nomem(&c->diag);
+        return NULL;
+    }
+    k->host = &b->host.api;
+    k->b = b;
+    atomic_init(&k->refs, 1);
+    pthread_mutexattr_t attr; /* an object that runs itself must meet the limit of depth, not itself */
+    pthread_mutexattr_init(&attr);
+    pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(&k->lock, &attr);
+    pthread_mutexattr_destroy(&attr);
+    return k;
+}
+
+bp_compiled *compiled_ref(bp_compiled *k)
+{
+    atomic_fetch_add_explicit(&k->refs, 1, memory_order_relaxed);
+    return k;
+}
+
+void compiled_unref(bp_compiled *k)
+{
+    if (!k || atomic_fetch_sub_explicit(&k->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    if (k->destroy)
+        k->destroy(k->state);
+    if (k->gm)
+        gm_unref(k->gm);
+    if (k->program)
+        program_unref(k->program);
+    pthread_mutex_destroy(&k->lock);
+    free(k);
+}
+
+/* -- outputs ------------------------------------------------------------------------------------------------------- */
+
+static void describe(bp_dtype dtype, uint32_t rank, const bp_dim *sizes, char *out, size_t cap)
+{
+    int n = snprintf(out, cap, "%s[", dtype_get(dtype)->brief);
+    for (uint32_t i = 0; i < rank && n > 0 && (size_t)n < cap; i++)
+        n += snprintf(out + n, cap - (size_t)n, "%s%lld", i ? ", " : "", (long long)sizes[i].value);
+    if (n > 0 && (size_t)n < cap)
+        snprintf(out + n, cap - (size_t)n, "]");
+}
+
+bp_status run_say(bp_run *r, bp_status code, const char *fmt, ...)
+{
+    char text[1024];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    if (!atomic_flag_test_and_set(&r->said))
+        ctx_fail(r->c, code, "%s", text);
+    return code;
+}
+
+static bool same_sizes(uint32_t rank, const bp_dim *a, const bp_dim *b)
+{
+    for (uint32_t i = 0; i < rank; i++)
+        if (!dim_eq(a[i], b[i]))
+            return false;
+    return true;
+}
+
+/* Whether an output has the dtype and sizes that the graph promises. */
+static bp_status check_output(bp_run *r, uint32_t i, bp_dtype dtype, uint32_t rank, const bp_dim *sizes)
+{
+    const tensor_meta *m = r->expected[i];
+    if (m && m->dtype == dtype && m->rank == rank && same_sizes(rank, m->sizes, sizes))
+        return BP_OK;
+    char want[200] = "None", got[200];
+    if (m)
+        describe(m->dtype, m->rank, m->sizes, want, sizeof want);
+    describe(dtype, rank, sizes, got, sizeof got);
+    return run_say(r, BP_INTERNAL, "output %u is %s, expected %s", (unsigned)i, got, want);
+}
+
+static bp_status check_index(bp_run *r, uint32_t i)
+{
+    return i < r->noutputs ? BP_OK
+                           : run_say(r, BP_INTERNAL, "it set output %u, but the graph has %u (numbers begin at 0)",
+                                 (unsigned)i, (unsigned)r->noutputs);
+}
+
+/* Turns the context's story of a failed host function into the run's. */
+static bp_status told(bp_run *r)
+{
+    atomic_flag_test_and_set(&r->said);
+    return r->c->diag.code;
+}
+
+bp_status run_make_output(bp_run *r, uint32_t i, bp_view *out)
+{
+    TRY(check_index(r, i));
+    if (!r->expected[i])
+        return run_say(r, BP_INTERNAL, "it asked for output %u, which is None", (unsigned)i);
+    if (!r->outputs[i] && !(r->outputs[i] = tensor_new(r->c, r->expected[i])))
+        return told(r);
+    tensor_get_view(r->outputs[i], out);
+    return BP_OK;
+}
+
+/* A view of foreign memory as a tensor. */
+static bp_tensor *wrap_view(bp_run *r, const bp_view *v)
+{
+    tensor_meta m = {.dtype = v->dtype, .device = {v->device_kind, v->device_index}, .rank = v->rank};
+    union { const bp_dim *in; bp_dim *out; } sizes = {v->sizes}, strides = {v->strides};
+    m.sizes = sizes.out; /* only read */
+    m.strides = strides.out;
+    int64_t span = 1;
+    for (uint32_t i = 0; i < v->rank; i++)
+        span += v->sizes[i].value ? (v->sizes[i].value - 1) * v->strides[i].value : 0;
+    return tensor_wrap(r->c, &m, v->data, (size_t)span * dtype_size(v->dtype), NULL, NULL);
+}
+
+bp_status run_set_output(bp_run *r, uint32_t i, const bp_view *v)
+{
+    TRY(check_index(r, i));
+    if (!v || v->size < sizeof *v || v->rank > TENSOR_MAX_RANK || (v->rank && (!v->sizes || !v->strides)))
+        return run_say(r, BP_INTERNAL, "output %u: the view is NULL, too short, or lacks sizes or strides",
+                       (unsigned)i);
+    TRY(check_output(r, i, v->dtype, v->rank, v->sizes));
+    bool is_empty = false;
+    for (uint32_t d = 0; d < v->rank; d++) {
+        is_empty |= v->sizes[d].value == 0;
+        if (v->strides[d].value < 0)
+            return run_say(r, BP_INTERNAL, "output %u: stride %u is negative", (unsigned)i, (unsigned)d);
+    }
+    if (!v->data && !is_empty)
+        return run_say(r, BP_INTERNAL, "output %u has no data", (unsigned)i);
+    bp_view made;
+    TRY(run_make_output(r, i, &made));
+    if (is_empty || made.data == v->data)
+        return BP_OK;
+    bp_tensor *from = wrap_view(r, v);
+    bp_status st = from ? tensor_copy(r->c, r->outputs[i], from) : r->c->diag.code;
+    tensor_unref(from);
+    return st ? told(r) : BP_OK;
+}
+
+/* -- running ------------------------------------------------------------------------------------------------------- */
+
+static void drop_outputs(bp_run *r)
+{
+    for (uint32_t i = 0; i < r->noutputs; i++) {
+        tensor_unref(r->outputs[i]);
+        r->outputs[i] = NULL;
+    }
+}
+
+static bp_status check_all_made(bp_run *r)
+{
+    uint32_t made = 0, wanted = 0, missing = UINT32_MAX;
+    for (uint32_t i = 0; i < r->noutputs; i++) {
+        made += r->outputs[i] != NULL;
+        wanted += r->expected[i] != NULL;
+        if (!r->outputs[i] && r->expected[i] && missing == UINT32_MAX)
+            missing = i;
+    }
+    if (missing == UINT32_MAX)
+        return BP_OK;
+    return run_say(r, BP_INTERNAL, "it made %u of %u outputs: output %u is missing", (unsigned)made, (unsigned)wanted,
+               (unsigned)missing);
+}
+
+/* Puts the backend's name before what went wrong. */
+static bp_status name_backend(bp_ctx *c, const bp_compiled *k)
+{
+    char text[sizeof c->diag.message];
+    snprintf(text, sizeof text, "a run of backend \"%s\" failed: %.900s", k->b->name, c->diag.message);
+    memcpy(c->diag.message, text, sizeof text);
+    return c->diag.code;
+}
+
+static bp_status run_plugin(bp_ctx *c, bp_compiled *k, bp_run *r)
+{
+    if (k->is_serial)
+        pthread_mutex_lock(&k->lock);
+    fp_word word = protect_begin();
+    bp_status st = k->run(k->state, r);
+    bool changed = protect_end(word);
+    if (k->is_serial)
+        pthread_mutex_unlock(&k->lock);
+    if (changed)
+        log_line(c->rt, LOG_backend, "a run of \"%s\" changed the floating-point control word; it was put back",
+                 k->b->name);
+    if (st == BP_OK)
+        return c->diag.code ? c->diag.code : check_all_made(r);
+    if (c->diag.code == BP_OK)
+        run_say(r, st, "returned %s and gave no reason%s%s", status_name(st), r->inner[0] ? "; before it: " : "",
+                r->inner);
+    return c->diag.code;
+}
+
+static bp_status invoke_plugin(bp_ctx *c, bp_compiled *k, bp_run *r)
+{
+    return run_plugin(c, k, r) == BP_OK ? BP_OK : name_backend(c, k);
+}
+
+static bp_status invoke_graph(bp_ctx *c, bp_compiled *k, bp_run *r)
+{
+    return graph_run(c, k->gm, r->inputs, r->ninputs, r->outputs, r->noutputs, NULL, NULL);
+}
+
+static bp_status invoke_program(bp_ctx *c, bp_compiled *k, bp_run *r)
+{
+    program_io io = {.inputs = r->inputs, .owned = r->owned, .ninputs = r->ninputs, .noutputs = r->noutputs,
+                     .outputs = r->outputs, .rng_base = c->rng_offset};
+    return program_run(c, k->program, &io);
+}
+
+bp_status compiled_run(bp_compiled *k, bp_run *r)
+{
+    if (r->depth >= RUN_MAX_DEPTH)
+        return run_say(r, BP_INTERNAL, "runs are nested %d deep: does a compiled object run itself?", RUN_MAX_DEPTH);
+    bool may_fork = (k->b->info.flags & BP_FORK_SAFE) || k->invoke != invoke_plugin;
+    if (!may_fork && k->b->forks != protect_forks())
+        return run_say(r, BP_FAILED_PRECONDITION,
+                       "the process forked since the backend was loaded, and it is not fork-safe");
+    r->host = k->host;
+    r->depth++;
+    bp_status st = k->invoke(r->c, k, r);
+    r->depth--;
+    if (st != BP_OK)
+        drop_outputs(r);
+    return st;
+}
+
+bp_compiled *compiled_of_run(bp_ctx *c, backend *b, bp_run_fn run, bp_destroy_fn destroy, void *state)
+{
+    bp_compiled *k = make(c, b);
+    if (!k)
+        return NULL;
+    k->invoke = invoke_plugin;
+    k->run = run;
+    k->destroy = destroy;
+    k->state = state;
+    k->is_serial = !(b->info.flags & BP_CONCURRENT_RUN);
+    return k;
+}
+
+bp_compiled *compiled_of_graph(bp_ctx *c, backend *b, bp_graph_module *gm)
+{
+    bp_compiled *k = make(c, b);
+    if (!k)
+        return NULL;
+    k->invoke = invoke_graph;
+    k->gm = gm_ref(gm);
+    return k;
+}
+
+bp_compiled *compiled_of_program(bp_ctx *c, backend *b, program *p)
+{
+    bp_compiled *k = make(c, b);
+    if (!k) {
+        program_unref(p);
+        return NULL;
+    }
+    k->invoke = invoke_program;
+    k->program = p;
+    return k;
+}

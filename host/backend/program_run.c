@@ -1,0 +1,267 @@
+/* Running programs, and who answers when a run fails.
+ *
+ * A group's inputs are read only, so the same inputs can be given to the next link. OUT_OF_RANGE is explained by the
+ * data and goes up to the caller, who answers eagerly; a cancelled call ends; any other failure moves the group to its
+ * next link, compiled at that moment, and only if that one succeeds is the failed backend to blame. */
+#include "host/backend/plan.h"
+#include "host/backend/verify.h"
+#include "host/base/log.h"
+#include <stdio.h>
+#include <string.h>
+
+typedef struct {
+    bp_tensor *const *inputs;
+    const uint8_t *owned;
+    bp_tensor **outputs;
+    uint32_t ninputs, noutputs;
+} run_io;
+
+static bp_status run_program(bp_ctx *c, program *p, const run_io *io);
+
+/* -- who answers --------------------------------------------------------------------------------------------------- */
+
+bool group_answers(const group *g)
+{
+    return g->compiled && !atomic_load_explicit(&g->is_retired, memory_order_relaxed);
+}
+
+/* Blame has moved since the last look: of this callable or of the process, by this program's runs or others'. */
+static void look_again(program *p, uint32_t generation)
+{
+    for (uint32_t i = 0; i < p->ngroups; i++) {
+        const backend *b = p->chain->links[p->groups[i].link].b;
+        atomic_store_explicit(&p->groups[i].is_retired, backend_is_retired(b, p->code), memory_order_relaxed);
+    }
+    atomic_store_explicit(&p->seen, generation, memory_order_release);
+}
+
+/* The program over the links behind the group's own. */
+static bp_status make_rest(bp_ctx *c, program *p, group *g, program **out)
+{
+    pthread_mutex_lock(&g->lock);
+    program *rest = atomic_load_explicit(&g->rest, memory_order_acquire);
+    bp_status st = BP_OK;
+    if (!rest) {
+        trail t = {0};
+        st = program_compile_from(c, p->chain, g->link + 1, g->gm, p->asked, p->code, &t, &rest);
+        if (st)
+            st = program_tell(c, &t, p->chain, g->gm);
+        trail_fini(&t);
+        if (!st)
+            atomic_store_explicit(&g->rest, rest, memory_order_release);
+    }
+    pthread_mutex_unlock(&g->lock);
+    *out = rest;
+    return st;
+}
+
+/* -- one group ----------------------------------------------------------------------------------------------------- */
+
+/* Outputs that are an input, or another output, are that very tensor, whatever the backend made. */
+static void share_outputs(const group *g, const run_io *io)
+{
+    for (uint32_t i = 0; i < io->noutputs; i++) {
+        uint32_t same = g->same_as[i], at = same & SAME_INDEX;
+        bp_tensor *t = same & SAME_INPUT ? io->inputs[at] : same & SAME_OUTPUT ? io->outputs[at] : NULL;
+        if (!t || t == io->outputs[i])
+            continue;
+        tensor_unref(io->outputs[i]);
+        io->outputs[i] = tensor_ref(t);
+    }
+}
+
+static bp_status run_own(bp_ctx *c, const group *g, const run_io *io)
+{
+    bp_run r;
+    r.host = g->compiled->host;
+    r.c = c;
+    r.inputs = io->inputs;
+    r.owned = io->owned;
+    r.outputs = io->outputs;
+    r.expected = g->expected;
+    r.ninputs = io->ninputs;
+    r.noutputs = io->noutputs;
+    r.depth = 0;
+    atomic_flag_clear(&r.said);
+    r.inner[0] = '\0';
+    bp_status st = compiled_run(g->compiled, &r);
+    if (st == BP_OK && g->same_as)
+        share_outputs(g, io);
+    return st;
+}
+
+static bool is_final(bp_status st)
+{
+    return st == BP_OK || st == BP_OUT_OF_RANGE || st == BP_CANCELLED || st == BP_DEADLINE_EXCEEDED;
+}
+
+/* A backend is to blame when another one did what it did not. The host's own are not: they are the measure. */
+static void blame(const program *p, group *g, const diag *failure, program *rest)
+{
+    backend *b = p->chain->links[g->link].b;
+    buf who = {0};
+    if (b->kind == ORIGIN_BUILTIN)
+        return;
+    program_print_backends(rest, &who);
+    chain_warn(p->chain, "%s; %s answers, and \"%s\" is not used again for graph \"%s\"", failure->message,
+               buf_text(&who), b->name, g->gm->name);
+    buf_fini(&who);
+    pthread_mutex_lock(&g->lock);
+    if (!g->why)
+        g->why = strdup(failure->message);
+    pthread_mutex_unlock(&g->lock);
+    atomic_store_explicit(&g->is_retired, true, memory_order_relaxed);
+    backend_retire(b, p->code, failure->message);
+}
+
+/* The next link answers from the same inputs. When it cannot either, its error is the answer; when there is none, the
+ * first one stays. */
+static bp_status fall_back(bp_ctx *c, program *p, group *g, const run_io *io, bp_status first)
+{
+    program *rest;
+    diag failure = c->diag;
+    diag_clear(&c->diag);
+    if (make_rest(c, p, g, &rest) != BP_OK) {
+        c->diag = failure;
+        return first;
+    }
+    TRY(run_program(c, rest, io));
+    blame(p, g, &failure, rest);
+    return BP_OK;
+}
+
+static bp_status check_first_run(bp_ctx *c, const program *p, group *g, const run_io *io)
+{
+    if (!p->verifies || atomic_exchange(&g->is_verified, true))
+        return BP_OK;
+    return verify_outputs(c, g->gm, p->chain->links[g->link].name, io->inputs, io->ninputs, io->outputs, io->noutputs);
+}
+
+static bp_status run_group(bp_ctx *c, program *p, group *g, const run_io *io)
+{
+    if (!group_answers(g)) {
+        program *rest;
+        TRY(make_rest(c, p, g, &rest));
+        return run_program(c, rest, io);
+    }
+    uint64_t rng = c->rng_offset;
+    bp_status st = run_own(c, g, io);
+    bool differs = false;
+    if (st == BP_OK && p->verifies)
+        differs = (st = check_first_run(c, p, g, io)) != BP_OK;
+    if (is_final(st) || chain_is_strict(p->chain) || g->link + 1 >= p->chain->n || (differs && p->chain->is_direct))
+        return st;
+    c->rng_offset = rng;
+    return fall_back(c, p, g, io, st);
+}
+
+/* -- several groups ------------------------------------------------------------------------------------------------ */
+
+typedef struct { bp_tensor **value; bp_tensor **in, **out; void *block; } workspace; /* value: by node id, counted */
+enum { STACK_TENSORS = 160 };
+
+static bool make_workspace(const program *p, bp_tensor **stack, workspace *w)
+{
+    uint32_t nin = 0, nout = 0, n = p->gm->g.nodes.len;
+    for (uint32_t i = 0; i < p->ngroups; i++) {
+        nin = p->groups[i].in.len > nin ? p->groups[i].in.len : nin;
+        nout = p->groups[i].out.len > nout ? p->groups[i].out.len : nout;
+    }
+    uint64_t total = (uint64_t)n + nin + nout;
+    w->block = total > STACK_TENSORS ? calloc(total, sizeof(bp_tensor *)) : NULL;
+    w->value = w->block ? w->block : stack;
+    if (total > STACK_TENSORS && !w->block)
+        return false;
+    if (!w->block)
+        memset(stack, 0, total * sizeof(bp_tensor *));
+    w->in = w->value + n;
+    w->out = w->in + nin;
+    return true;
+}
+
+static void fill_inputs(const program *p, const run_io *io, workspace *w)
+{
+    uint32_t next = 0;
+    for (node_id n = p->gm->g.first; n; n = graph_get(&p->gm->g, n)->next) {
+        const graph_node *node = graph_get(&p->gm->g, n);
+        bp_tensor *t = node->op == BP_NODE_PLACEHOLDER && next < io->ninputs ? io->inputs[next++]
+                       : node->op == BP_NODE_GET_ATTR                        ? gm_constant(p->gm, node->name)
+                                                                             : NULL;
+        w->value[n] = t ? tensor_ref(t) : NULL;
+    }
+}
+
+static bp_status step(bp_ctx *c, program *p, group *g, workspace *w)
+{
+    for (uint32_t i = 0; i < g->in.len; i++)
+        w->in[i] = w->value[g->in.at[i]];
+    memset(w->out, 0, g->out.len * sizeof *w->out);
+    TRY(run_group(c, p, g, &(run_io){w->in, NULL, w->out, g->in.len, g->out.len}));
+    for (uint32_t i = 0; i < g->out.len; i++)
+        w->value[g->out.at[i]] = w->out[i];
+    for (uint32_t i = 0; i < g->dies.len; i++) {
+        tensor_unref(w->value[g->dies.at[i]]);
+        w->value[g->dies.at[i]] = NULL;
+    }
+    return BP_OK;
+}
+
+static void give_outputs(const program *p, const run_io *io, const workspace *w)
+{
+    const graph *g = &p->gm->g;
+    const bp_value *list = io->noutputs ? &graph_get(g, graph_output_node(g))->args[0] : NULL;
+    for (uint32_t i = 0; i < io->noutputs; i++) {
+        const bp_value *v = &list->v.items[i];
+        bp_tensor *t = v->kind == BP_VALUE_NODE ? w->value[v->v.node] : NULL;
+        io->outputs[i] = t ? tensor_ref(t) : NULL;
+    }
+}
+
+static bp_status run_groups(bp_ctx *c, program *p, const run_io *io)
+{
+    bp_tensor *stack[STACK_TENSORS];
+    workspace w;
+    if (!make_workspace(p, stack, &w))
+        return ctx_nomem(c);
+    fill_inputs(p, io, &w);
+    bp_status st = BP_OK;
+    for (uint32_t i = 0; !st && i < p->ngroups; i++)
+        st = step(c, p, &p->groups[i], &w);
+    if (!st)
+        give_outputs(p, io, &w);
+    for (uint32_t i = 0; i < p->gm->g.nodes.len; i++)
+        tensor_unref(w.value[i]);
+    free(w.block);
+    return st;
+}
+
+/* -- programs ------------------------------------------------------------------------------------------------------ */
+
+static bp_status run_program(bp_ctx *c, program *p, const run_io *io)
+{
+    uint32_t generation = atomic_load_explicit(&p->chain->room->generation, memory_order_acquire);
+    if (generation != atomic_load_explicit(&p->seen, memory_order_acquire))
+        look_again(p, generation);
+    return p->is_whole ? run_group(c, p, &p->groups[0], io) : run_groups(c, p, io);
+}
+
+bp_status program_run(bp_ctx *c, program *p, program_io *io)
+{
+    if (!ctx_ok(c))
+        return c->diag.code;
+    if (io->ninputs != p->ninputs || io->noutputs != p->noutputs)
+        return ctx_fail(c, BP_INVALID_ARGUMENT, "graph \"%s\" takes %u inputs and gives %u outputs, got %u and %u",
+                        p->gm->name, p->ninputs, p->noutputs, io->ninputs, io->noutputs);
+    for (uint32_t i = 0; i < io->noutputs; i++)
+        io->outputs[i] = NULL;
+    /* Compiled code is not to be seen by the modes of whoever runs it, and moves no generator: its caller does. */
+    dispatch_mode *modes = c->modes;
+    uint64_t rng = c->rng_offset;
+    c->modes = NULL;
+    c->rng_offset = io->rng_base;
+    const uint8_t *owned = chain_is_strict(p->chain) ? io->owned : NULL;
+    bp_status st = run_program(c, p, &(run_io){io->inputs, owned, io->outputs, io->ninputs, io->noutputs});
+    c->rng_offset = rng;
+    c->modes = modes;
+    return st;
+}

@@ -1,0 +1,82 @@
+/* Services on compiled objects and runs. */
+#include "host/backend/service.h"
+#include <stdio.h>
+
+bp_compiled *service_compiled_new(bp_graph_module *gm, bp_run_fn run, bp_destroy_fn destroy, void *state)
+{
+    compile_record *record = compile_record_of(gm);
+    if (!record || !run)
+        return NULL;
+    bp_compiled *k = compiled_of_run(record->c, record->b, run, destroy, state);
+    if (!k) {
+        record->inner = record->c->diag;
+        diag_clear(&record->c->diag);
+    }
+    return k;
+}
+
+bp_compiled *service_compiled_ref(bp_compiled *k)
+{
+    return compiled_ref(k);
+}
+
+void service_compiled_unref(bp_compiled *k)
+{
+    compiled_unref(k);
+}
+
+bp_status service_run_borrow(bp_run *r, uint32_t i, bp_view *out)
+{
+    if (i >= r->ninputs || !out)
+        return BP_INVALID_ARGUMENT;
+    tensor_get_view(r->inputs[i], out);
+    return BP_OK;
+}
+
+bp_status service_run_take(bp_run *r, uint32_t i, bp_view *out, int32_t *owned)
+{
+    if (owned)
+        *owned = 0;
+    bp_status st = service_run_borrow(r, i, out);
+    if (st == BP_OK && owned && r->owned)
+        *owned = r->owned[i];
+    return st;
+}
+
+bp_status service_run_empty(bp_run *r, uint32_t i, bp_view *out)
+{
+    return out ? run_make_output(r, i, out) : BP_INVALID_ARGUMENT;
+}
+
+bp_status service_run_output(bp_run *r, uint32_t i, const bp_view *v)
+{
+    return run_set_output(r, i, v);
+}
+
+bp_status service_run_poll(bp_run *r)
+{
+    (void)r; /* no call can be cancelled yet */
+    return BP_OK;
+}
+
+bp_status service_run_fail_text(bp_run *r, bp_status code, const char *text, size_t n)
+{
+    code = code == BP_OK ? BP_UNKNOWN : code;
+    return text && n ? run_say(r, code, "%.*s", (int)(n < 1024 ? n : 1024), text) : code;
+}
+
+/* A failure is the caller's to judge: it may run something else, so the story is put aside. */
+bp_status service_run_compiled(bp_run *r, bp_compiled *k)
+{
+    if (!k)
+        return BP_INVALID_ARGUMENT;
+    const bp_host *own = r->host;
+    bp_status st = compiled_run(k, r);
+    r->host = own;
+    if (st == BP_OK)
+        return BP_OK;
+    snprintf(r->inner, sizeof r->inner, "%.500s", r->c->diag.message);
+    diag_clear(&r->c->diag);
+    atomic_flag_clear(&r->said);
+    return st;
+}
