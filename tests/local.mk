@@ -15,6 +15,11 @@ unit_tests += %D%/unit/sym/test_dim
 unit_tests += %D%/unit/tensor/test_dtype
 unit_tests += %D%/unit/tensor/test_layout
 unit_tests += %D%/unit/tensor/test_tensor
+unit_tests += %D%/unit/graph/test_graph
+unit_tests += %D%/unit/graph/test_print
+unit_tests += %D%/unit/graph/test_run
+unit_tests += %D%/unit/graph/test_text
+unit_tests += %D%/unit/graph/test_verify
 unit_tests += %D%/unit/op/test_dispatch
 unit_tests += %D%/unit/op/test_schema
 
@@ -22,6 +27,14 @@ include %D%/check/local.mk
 include %D%/golden/local.mk
 
 EXTRA_DIST += %D%/unit/op/core_schemas.txt
+EXTRA_DIST += \
+	%D%/unit/graph/expected.py %D%/unit/graph/expected/names %D%/unit/graph/expected/target_names \
+	%D%/unit/graph/expected/cos_sin.readable %D%/unit/graph/expected/cos_sin.table \
+	%D%/unit/graph/expected/mixed.readable %D%/unit/graph/expected/mixed.table \
+	%D%/unit/graph/expected/relu_cos.readable %D%/unit/graph/expected/relu_cos.table \
+	%D%/unit/graph/expected/toy_0.readable %D%/unit/graph/expected/toy_0.table \
+	%D%/unit/graph/expected/toy_1.readable %D%/unit/graph/expected/toy_1.table \
+	%D%/unit/graph/expected/toy_2.readable %D%/unit/graph/expected/toy_2.table
 
 if HAVE_CMOCKA
 check_PROGRAMS += $(unit_tests)
@@ -30,7 +43,7 @@ endif
 TESTS += $(script_tests)
 EXTRA_DIST += $(script_tests) %D%/driver %D%/sum %D%/lib/tap.sh %D%/lib/tap.py \
 	%D%/features.py %D%/features.def
-noinst_HEADERS += %D%/lib/check.h %D%/unit/tensor/casts.def
+noinst_HEADERS += %D%/lib/check.h %D%/unit/tensor/casts.def %D%/unit/graph/build.h
 
 # Defaults of every program that does not say otherwise: the tests'.
 LDADD = libhost.la $(CMOCKA_LIBS)

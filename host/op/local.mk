@@ -45,3 +45,19 @@ aten_read = $(srcdir)/sdk/include/backplane/args.h $(srcdir)/sdk/include/backpla
 	rm -f %D%/gen/aten.h.new %D%/gen/aten_calls.c.new && echo made >$@
 sdk/include/backplane/aten.h %D%/aten_calls.c: %D%/gen/aten.stamp
 	@test -f $@ || { rm -f %D%/gen/aten.stamp; $(MAKE) $(AM_MAKEFLAGS) %D%/gen/aten.stamp; }
+libhost_la_SOURCES += %D%/checks.c %D%/checks.h %D%/index_plan.c %D%/index_plan.h
+libhost_la_SOURCES += %D%/shape_index.c %D%/shape_masked.c %D%/shape_search.c
+libhost_la_SOURCES += %D%/shape_matmul.c
+libhost_la_SOURCES += %D%/shape_sort.c
+libhost_la_SOURCES += %D%/reference/number.c %D%/reference/number.h %D%/reference/walk.c %D%/reference/walk.h
+libhost_la_SOURCES += %D%/reference/work.c %D%/reference/work.h
+libhost_la_SOURCES += %D%/reference/index.c %D%/reference/masked.c %D%/reference/scatter.c
+libhost_la_SOURCES += %D%/reference/search.c %D%/reference/unique.c
+libhost_la_SOURCES += %D%/reference/matmul.c %D%/reference/gemm.h %D%/reference/product.c
+libhost_la_SOURCES += %D%/reference/order.c %D%/reference/order.h %D%/reference/sort.c
+# Alone in contracting multiply and add: how a sum of products rounds is not promised.
+noinst_LTLIBRARIES += libgemm.la
+libgemm_la_SOURCES = %D%/reference/gemm.c %D%/reference/gemm_typed.h
+libgemm_la_CPPFLAGS = $(libhost_la_CPPFLAGS)
+libgemm_la_CFLAGS = $(AM_CFLAGS) -ffp-contract=fast
+libhost_la_LIBADD += libgemm.la

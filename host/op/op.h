@@ -21,7 +21,7 @@ enum op_flag {
     OP_MAY_FAIL_ON_DATA = 1 << 3, /* never dead code (C1.5) */
     OP_RANDOM = 1 << 4,
     OP_EFFECT = 1 << 5,       /* an opaque step (C4.2) */
-    OP_DYNAMIC_OUT = 1 << 6,  /* output sizes depend on data: the kernel makes its outputs itself */
+    OP_DYNAMIC_OUT = 1 << 6,  /* output sizes always depend on data: the kernel makes its outputs itself */
     OP_ITEM = 1 << 7,         /* gives a value, not a tensor: a value break under capture */
     OP_MATMUL = 1 << 8,       /* heavy: slices of it are compiled when large */
     OP_REDUCTION = 1 << 9,
@@ -34,8 +34,8 @@ enum op_flag {
 /* A shape rule: reads the arguments' metadata, fills s->out[0 .. nout). No data is touched, fakes and real tensors are
  * treated alike. */
 typedef bp_status (*op_shape_fn)(bp_ctx *c, shape_call *s);
-/* A reference kernel: all tensors are real CPU tensors; k->out[i] are made as the rule said (or NULL and to be made, for
- * OP_DYNAMIC_OUT rows). For an in-place row the output is argument 0 itself. */
+/* A reference kernel: all tensors are real CPU tensors; k->out[i] are made as the rule said (or NULL and to be made,
+ * where the rule said that the sizes are unknown). For an in-place row the output is argument 0 itself. */
 typedef bp_status (*op_kernel_fn)(bp_ctx *c, op_call *k);
 
 struct op_row {
@@ -58,6 +58,7 @@ typedef struct {
     tensor_meta meta;
     int32_t alias_of;         /* argument index whose storage the result shares, or -1 */
     bool is_argument;         /* the result is that very tensor (in place; contiguous() of a contiguous one) */
+    bool unknown;             /* sizes depend on data (index by a mask): the kernel makes it, a fake run refuses */
 } shape_out;
 
 struct shape_call {

@@ -58,8 +58,7 @@ static bp_status make_outputs(bp_ctx *c, op_call *k, const prepared *p, const sh
     TRY(results_reserve(c, k, s->nout));
     for (uint32_t i = 0; i < s->nout; i++) {
         const shape_out *o = &s->out[i];
-        bool by_kernel = (k->op->flags & OP_DYNAMIC_OUT) && o->alias_of < 0;
-        if (by_kernel)
+        if (o->unknown || ((k->op->flags & OP_DYNAMIC_OUT) && o->alias_of < 0))
             continue;
         k->out[i] = make_one(c, p, o, fake);
         if (!k->out[i])
@@ -140,11 +139,14 @@ static bp_status run_fake(bp_ctx *c, op_call *k, const prepared *p)
     const op_row *op = k->op;
     if (op->functional)
         return inplace_run(c, k, p, true);
-    if (op->flags & (OP_ITEM | OP_DYNAMIC_OUT))
-        return op_fail(c, op, BP_FAILED_PRECONDITION, "%s of a fake tensor, which has no data",
-                       op->flags & OP_ITEM ? "the value" : "the result's size depends on the data");
+    if (op->flags & OP_ITEM)
+        return op_fail(c, op, BP_FAILED_PRECONDITION, "the value of a fake tensor, which has no data");
     shape_call s;
     TRY(infer_prepared(c, op, p, &s));
+    for (uint32_t i = 0; i < s.nout || (op->flags & OP_DYNAMIC_OUT); i++)
+        if ((op->flags & OP_DYNAMIC_OUT) || s.out[i].unknown)
+            return op_fail(c, op, BP_FAILED_PRECONDITION,
+                           "the result's size depends on the data of a fake tensor, which has none");
     TRY(make_outputs(c, k, p, &s, true));
     bump_written(op, p->args);
     mark_grad(c, k, p, &s);

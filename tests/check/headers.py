@@ -45,6 +45,20 @@ def compile_text(text, standard, compiler, folder=None):
     return None if done.returncode == 0 else done.stderr.splitlines()[:12] or ["no output"]
 
 
+def uses(standard):
+    """Programs of tests/vendor that this standard must take: macros are only tried by use."""
+    names = ["hello_cxx.cc"] if "++" in standard else ["hello.c", "composer.c"]
+    if standard in USER_STANDARDS:
+        names += ["user_cxx.cc"] if "++" in standard else ["user.c"]
+    return names
+
+
+def use(name, standard, compiler):
+    with open(os.path.join(top, "tests/vendor", name), encoding="utf-8") as f:
+        said = compile_text(f.read(), standard, compiler)
+    return [f"{name}:"] + said if said else []
+
+
 def job(names, standard, compiler):
     text = "".join(f"#include <backplane/{n}>\n" for n in names)
     if len(names) == 1:
@@ -76,11 +90,12 @@ def main():
     pool = ThreadPoolExecutor(os.cpu_count())
     for compiler in COMPILERS:
         for standard in sorted(set(VENDOR_STANDARDS + USER_STANDARDS), key=lambda s: ("++" in s, s)):
-            name = f"public headers alone and in both orders, {compiler[0]} -std={standard}"
+            name = f"public headers alone, in both orders and in use, {compiler[0]} -std={standard}"
             if not shutil.which(compiler["++" in standard]):
                 skip(name, f"{compiler[0]} is not installed")
                 continue
             jobs = [pool.submit(job, s, standard, compiler) for s in sets if standard in standards_of(s)]
+            jobs += [pool.submit(use, n, standard, compiler) for n in uses(standard)]
             report(bool(jobs) and not any(j.result() for j in jobs), name, [t for j in jobs for t in j.result()][:40])
     plan()
 

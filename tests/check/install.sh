@@ -30,6 +30,11 @@ is "no plugin needs a library of the host" \
 # shellcheck disable=SC2046 # a word an argument
 ok "a user's program builds from Cflags and Libs" \
     $CC -Wall -Wextra -Werror -o "$vendor/user" "$top_srcdir/tests/vendor/user.c" $(pkg-config --cflags --libs backplane)
+# shellcheck disable=SC2046 # a word an argument
+ok "one in C++ does too" \
+    $CXX -Wall -Wextra -Werror -o "$vendor/user_cxx" "$top_srcdir/tests/vendor/user_cxx.cc" \
+    $(pkg-config --cflags --libs backplane)
+ok "and runs" "$vendor/user_cxx"
 
 for backend in eager hello hello-cxx hello-composer fallback; do
     like "the program runs on $backend" "$("$vendor/user" $backend 2>&1)" "answer 1"

@@ -6,7 +6,7 @@ script_tests += %D%/sum.sh %D%/golden.sh %D%/bootstrap.sh %D%/includes.py %D%/he
 	%D%/docs.py %D%/install.sh
 endif
 EXTRA_DIST += %D%/style.allow %D%/variant tests/vendor/hello.c tests/vendor/hello_cxx.cc tests/vendor/composer.c \
-	tests/vendor/user.c
+	tests/vendor/user.c tests/vendor/user_cxx.cc
 
 .PHONY: check-includes check-headers check-style check-exports check-docs check-install
 check-headers check-exports check-docs check-install: all

@@ -1,0 +1,27 @@
+/* Checks that shape rules share; each fails with the operator's and the argument's name, and the values. */
+#ifndef HOST_OP_CHECKS_H
+#define HOST_OP_CHECKS_H
+#include "host/op/op.h"
+
+/* Argument i has from `low` to `high` dimensions. */
+bp_status check_rank(bp_ctx *c, const shape_call *s, uint32_t i, uint32_t low, uint32_t high);
+/* Arguments i and j have one dtype. */
+bp_status check_same_dtype(bp_ctx *c, const shape_call *s, uint32_t i, uint32_t j);
+/* Argument i holds 32- or 64-bit integers. */
+bp_status check_index_dtype(bp_ctx *c, const shape_call *s, uint32_t i);
+/* Argument i can be expanded to these sizes. */
+bp_status check_expands(bp_ctx *c, const shape_call *s, uint32_t i, uint32_t rank, const bp_dim *sizes);
+/* Argument i as a dimension of t, wrapped; a 0-d tensor has one. */
+bp_status check_dim(bp_ctx *c, const shape_call *s, uint32_t i, const bp_tensor *t, uint32_t *dim);
+/* Adds an output whose sizes are t's, with t's strides as PRESERVE gives them. */
+bp_status out_like(bp_ctx *c, shape_call *s, const bp_tensor *t, bp_dtype dtype);
+/* Adds a contiguous output. */
+bp_status out_new(bp_ctx *c, shape_call *s, bp_dtype dtype, uint32_t rank, const bp_dim *sizes);
+/* Adds n outputs whose sizes depend on data. */
+bp_status out_unknown(bp_ctx *c, shape_call *s, bp_dtype dtype, uint32_t n);
+/* Adds a channels-last output when `t` is so laid out and 4-d (5-d), else a contiguous one. */
+bp_status out_format_of(bp_ctx *c, shape_call *s, const bp_tensor *t, bp_dtype dtype, uint32_t rank,
+                        const bp_dim *sizes);
+/* "[2, 3]" */
+const char *sizes_text(char *dst, size_t cap, uint32_t rank, const bp_dim *sizes);
+#endif
