@@ -57,6 +57,7 @@ struct op_row {
 typedef struct {
     tensor_meta meta;
     int32_t alias_of;         /* argument index whose storage the result shares, or -1 */
+    uint32_t alias_item;      /* which tensor of it, when that argument is a list */
     bool is_argument;         /* the result is that very tensor (in place; contiguous() of a contiguous one) */
     bool unknown;             /* sizes depend on data (index by a mask): the kernel makes it, a fake run refuses */
 } shape_out;

@@ -49,7 +49,7 @@ static bp_tensor *make_one(bp_ctx *c, const prepared *p, const shape_out *o, boo
 {
     if (o->alias_of < 0)
         return fake ? tensor_new_fake(c, &o->meta) : tensor_new(c, &o->meta);
-    bp_tensor *base = arg_tensor(p->args, (uint32_t)o->alias_of);
+    bp_tensor *base = arg_list_tensor(p->args, (uint32_t)o->alias_of, o->alias_item);
     return o->is_argument ? tensor_ref(base) : tensor_view(c, base, &o->meta);
 }
 

@@ -1,29 +1,8 @@
 /* Shape rules of views: sizes, strides and offset of what shares its argument's memory. */
+#include "host/op/checks.h"
 #include "host/op/rows.h"
-
-/* Whether t broadcasts to these sizes without changing them. */
-static bool broadcasts_to(const bp_tensor *t, uint32_t rank, const bp_dim *sizes)
-{
-    for (uint32_t d = 0; d < t->rank && t->rank <= rank; d++)
-        if (!dim_is(t->sizes[d], 1) && !dim_eq(t->sizes[d], sizes[rank - t->rank + d]))
-            return false;
-    return t->rank <= rank;
-}
-
-static bp_status check_broadcast_to(bp_ctx *c, const op_row *op, const char *arg, const bp_tensor *t, uint32_t rank,
-                                    const bp_dim *sizes)
-{
-    char have[200];
-    buf want = {0};
-    if (broadcasts_to(t, rank, sizes))
-        return BP_OK;
-    for (uint32_t d = 0; d < rank; d++)
-        buf_printf(&want, "%s%lld", d ? ", " : "", (long long)sizes[d].value);
-    op_fail(c, op, BP_INVALID_ARGUMENT, "argument \"%s\" is %s, which does not broadcast to [%s]", arg,
-            tensor_describe(t, have, sizeof have), buf_text(&want));
-    buf_fini(&want);
-    return c->diag.code;
-}
+#include "host/op/view_rule.h"
+#include <string.h>
 
 bp_status shape_same_view(bp_ctx *c, shape_call *s)
 {
@@ -32,28 +11,498 @@ bp_status shape_same_view(bp_ctx *c, shape_call *s)
     return c->diag.code;
 }
 
-/* Strides of a copy in a memory format; UNSET keeps the argument's order. */
-static bp_status copy_strides(bp_ctx *c, const bp_tensor *t, int32_t format, shape_out *o)
+bp_status shape_same(bp_ctx *c, shape_call *s)
 {
-    if (format == BP_MEMORY_FORMAT_UNSET || format == BP_PRESERVE)
-        layout_preserve(c, t, o->meta.strides);
-    else
-        TRY(layout_memory_format(c, o->meta.rank, o->meta.sizes, format, o->meta.strides));
+    shape_add_same(c, s, 0);
     return c->diag.code;
 }
 
-bp_status shape_clone(bp_ctx *c, shape_call *s)
+/* -- order of dimensions ------------------------------------------------------------------------------------------- */
+
+bp_status add_permuted(bp_ctx *c, shape_call *s, uint32_t rank, const uint32_t *order)
 {
     const bp_tensor *t = arg_tensor(s->args, 0);
-    shape_out *o = shape_add_out(c, s, t->dtype, t->rank, t->sizes);
-    return o ? copy_strides(c, t, arg_memory_format(s->args, 1), o) : c->diag.code;
+    shape_out *o = shape_add_view(c, s, 0, t->rank, t->sizes);
+    for (uint32_t d = 0; o && d < rank; d++) {
+        o->meta.sizes[d] = t->sizes[order[d]];
+        o->meta.strides[d] = t->strides[order[d]];
+    }
+    return c->diag.code;
 }
 
-/* The result has self's type, sizes and order; src must broadcast to them. */
-bp_status shape_copy_into(bp_ctx *c, shape_call *s)
+static bp_status add_swapped(bp_ctx *c, shape_call *s, uint32_t a, uint32_t b)
 {
-    const bp_tensor *self = arg_tensor(s->args, 0), *src = arg_tensor(s->args, 1);
-    TRY(check_broadcast_to(c, s->op, "src", src, self->rank, self->sizes));
-    shape_out *o = shape_add_out(c, s, self->dtype, self->rank, self->sizes);
-    return o ? copy_strides(c, self, BP_PRESERVE, o) : c->diag.code;
+    const bp_tensor *t = arg_tensor(s->args, 0);
+    uint32_t order[TENSOR_MAX_RANK];
+    for (uint32_t d = 0; d < t->rank; d++)
+        order[d] = d == a ? b : d == b ? a : d;
+    return add_permuted(c, s, t->rank, order);
+}
+
+bp_status shape_permute(bp_ctx *c, shape_call *s)
+{
+    const bp_tensor *t = arg_tensor(s->args, 0);
+    uint32_t order[TENSOR_MAX_RANK], n = arg_list_len(s->args, 1);
+    bool seen[TENSOR_MAX_RANK] = {false};
+    if (n != t->rank)
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "%u dimensions for a tensor of rank %u", n, t->rank);
+    for (uint32_t i = 0; i < n; i++) {
+        TRY(op_wrap_dim(c, s->op, "dims", dim_int(c, arg_list_dim(s->args, 1, i)), t->rank, &order[i]));
+        if (seen[order[i]])
+            return op_fail(c, s->op, BP_INVALID_ARGUMENT, "dimension %u occurs twice in \"dims\"", order[i]);
+        seen[order[i]] = true;
+    }
+    return add_permuted(c, s, n, order);
+}
+
+bp_status shape_transpose(bp_ctx *c, shape_call *s)
+{
+    const bp_tensor *t = arg_tensor(s->args, 0);
+    uint32_t a, b;
+    TRY(op_wrap_dim(c, s->op, s->op->schema->args[1].name, arg_int(c, s->args, 1), t->rank, &a));
+    TRY(op_wrap_dim(c, s->op, s->op->schema->args[2].name, arg_int(c, s->args, 2), t->rank, &b));
+    return add_swapped(c, s, a, b);
+}
+
+bp_status shape_t(bp_ctx *c, shape_call *s)
+{
+    const bp_tensor *t = arg_tensor(s->args, 0);
+    if (t->rank > 2)
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "expects a tensor of at most 2 dimensions, got %u", t->rank);
+    return t->rank == 2 ? add_swapped(c, s, 0, 1) : shape_same_view(c, s);
+}
+
+bp_status shape_numpy_t(bp_ctx *c, shape_call *s)
+{
+    const bp_tensor *t = arg_tensor(s->args, 0);
+    uint32_t order[TENSOR_MAX_RANK];
+    for (uint32_t d = 0; d < t->rank; d++)
+        order[d] = t->rank - 1 - d;
+    return add_permuted(c, s, t->rank, order);
+}
+
+bp_status shape_matrix_t(bp_ctx *c, shape_call *s)
+{
+    const bp_tensor *t = arg_tensor(s->args, 0);
+    if (t->rank < 2)
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "expects a tensor of 2 or more dimensions, got %u", t->rank);
+    return add_swapped(c, s, t->rank - 2, t->rank - 1);
+}
+
+/* A conjugated view would have to conjugate lazily, which no tensor here does. */
+bp_status shape_adjoint(bp_ctx *c, shape_call *s)
+{
+    if (dtype_is_complex(arg_tensor(s->args, 0)->dtype))
+        return op_fail(c, s->op, BP_UNIMPLEMENTED, "views that conjugate are not supported");
+    return shape_matrix_t(c, s);
+}
+
+/* The dimensions of `source` go to `destination`, the others fill the rest in order. */
+static bp_status move_dims(bp_ctx *c, shape_call *s, uint32_t n, const uint32_t *source, const uint32_t *destination)
+{
+    const bp_tensor *t = arg_tensor(s->args, 0);
+    uint32_t order[TENSOR_MAX_RANK];
+    bool taken[TENSOR_MAX_RANK] = {false}, filled[TENSOR_MAX_RANK] = {false};
+    for (uint32_t i = 0; i < n; i++) {
+        if (taken[source[i]] || filled[destination[i]])
+            return op_fail(c, s->op, BP_INVALID_ARGUMENT, "a dimension occurs twice in \"source\" or \"destination\"");
+        taken[source[i]] = filled[destination[i]] = true;
+        order[destination[i]] = source[i];
+    }
+    for (uint32_t to = 0, from = 0; to < t->rank; to++) {
+        if (filled[to])
+            continue;
+        while (taken[from])
+            from++;
+        order[to] = from++;
+    }
+    return add_permuted(c, s, t->rank, order);
+}
+
+bp_status shape_movedim(bp_ctx *c, shape_call *s)
+{
+    const bp_tensor *t = arg_tensor(s->args, 0);
+    uint32_t n = arg_list_len(s->args, 1), source[TENSOR_MAX_RANK], destination[TENSOR_MAX_RANK];
+    if (n != arg_list_len(s->args, 2) || n > (t->rank ? t->rank : 1))
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "%u dimensions are moved to %u places", n,
+                       arg_list_len(s->args, 2));
+    for (uint32_t i = 0; i < n; i++) {
+        TRY(op_wrap_dim(c, s->op, "source", dim_int(c, arg_list_dim(s->args, 1, i)), t->rank, &source[i]));
+        TRY(op_wrap_dim(c, s->op, "destination", dim_int(c, arg_list_dim(s->args, 2, i)), t->rank, &destination[i]));
+    }
+    return t->rank ? move_dims(c, s, n, source, destination) : shape_same_view(c, s);
+}
+
+/* -- expansion ----------------------------------------------------------------------------------------------------- */
+
+void expanded_strides(const bp_tensor *t, uint32_t rank, const bp_dim *sizes, bp_dim *strides)
+{
+    uint32_t lead = rank - t->rank;
+    for (uint32_t d = 0; d < rank; d++) {
+        bool repeats = d < lead || (dim_is(t->sizes[d - lead], 1) && !dim_is(sizes[d], 1));
+        strides[d] = repeats ? dim_const(0) : t->strides[d - lead];
+    }
+}
+
+static bp_status add_expanded(bp_ctx *c, shape_call *s, uint32_t rank, const bp_dim *sizes)
+{
+    const bp_tensor *t = arg_tensor(s->args, 0);
+    TRY(check_expands(c, s, 0, rank, sizes));
+    shape_out *o = shape_add_view(c, s, 0, rank, sizes);
+    if (!o)
+        return c->diag.code;
+    expanded_strides(t, rank, sizes, o->meta.strides);
+    for (uint32_t d = rank - t->rank; d-- > 0 && t->rank;) /* a new dimension of size 1 looks like a contiguous one */
+        if (dim_is(sizes[d], 1))
+            o->meta.strides[d] = dim_mul(c, sizes[d + 1], o->meta.strides[d + 1]);
+    return c->diag.code;
+}
+
+bp_status shape_expand(bp_ctx *c, shape_call *s)
+{
+    const bp_tensor *t = arg_tensor(s->args, 0);
+    uint32_t rank;
+    bp_dim *sizes = arg_dims(c, s->args, 1, &rank);
+    if (!sizes)
+        return c->diag.code;
+    if (rank < t->rank || rank > TENSOR_MAX_RANK)
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "%u sizes for a tensor of rank %u", rank, t->rank);
+    uint32_t lead = rank - t->rank;
+    for (uint32_t d = 0; d < rank; d++) {
+        if (!dim_is(sizes[d], -1))
+            continue;
+        if (d < lead)
+            return op_fail(c, s->op, BP_INVALID_ARGUMENT, "size -1 of dimension %u, which the tensor does not have", d);
+        sizes[d] = t->sizes[d - lead];
+    }
+    return add_expanded(c, s, rank, sizes);
+}
+
+bp_status shape_expand_as(bp_ctx *c, shape_call *s)
+{
+    const bp_tensor *other = arg_tensor(s->args, 1);
+    return add_expanded(c, s, other->rank, other->sizes);
+}
+
+/* Sizes that all tensors of list argument 0 broadcast to. */
+bp_status shape_broadcast_tensors(bp_ctx *c, shape_call *s)
+{
+    bp_dim sizes[TENSOR_MAX_RANK], wider[TENSOR_MAX_RANK];
+    uint32_t rank = 0, n = arg_list_len(s->args, 0);
+    for (uint32_t i = 0; i < n; i++) {
+        const bp_tensor *t = arg_list_tensor(s->args, 0, i);
+        TRY(layout_broadcast(c, rank, sizes, t->rank, t->sizes, wider));
+        rank = t->rank > rank ? t->rank : rank;
+        memcpy(sizes, wider, rank * sizeof *sizes);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        const bp_tensor *t = arg_list_tensor(s->args, 0, i);
+        shape_out *o = shape_add_out(c, s, t->dtype, rank, sizes);
+        if (!o)
+            return c->diag.code;
+        expanded_strides(t, rank, sizes, o->meta.strides);
+        o->meta.offset = t->offset;
+        o->alias_of = 0;
+        o->alias_item = i;
+    }
+    return c->diag.code;
+}
+
+/* -- parts of a dimension ------------------------------------------------------------------------------------------ */
+
+bp_status add_narrow(bp_ctx *c, shape_call *s, uint32_t d, bp_dim start, bp_dim length)
+{
+    const bp_tensor *t = arg_tensor(s->args, 0);
+    shape_out *o = shape_add_view(c, s, 0, t->rank, t->sizes);
+    if (!o)
+        return c->diag.code;
+    o->meta.sizes[d] = length;
+    o->meta.offset = dim_add(c, t->offset, dim_mul(c, start, t->strides[d]));
+    return c->diag.code;
+}
+
+bp_status add_select(bp_ctx *c, shape_call *s, uint32_t d, bp_dim index)
+{
+    const bp_tensor *t = arg_tensor(s->args, 0);
+    shape_out *o = shape_add_view(c, s, 0, t->rank - 1, t->sizes);
+    if (!o)
+        return c->diag.code;
+    for (uint32_t i = d; i + 1 < t->rank; i++) {
+        o->meta.sizes[i] = t->sizes[i + 1];
+        o->meta.strides[i] = t->strides[i + 1];
+    }
+    o->meta.offset = dim_add(c, t->offset, dim_mul(c, index, t->strides[d]));
+    return c->diag.code;
+}
+
+bp_status shape_select(bp_ctx *c, shape_call *s)
+{
+    const bp_tensor *t = arg_tensor(s->args, 0);
+    uint32_t d;
+    if (t->rank == 0)
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "a tensor of no dimensions has nothing to select");
+    TRY(op_wrap_dim(c, s->op, "dim", arg_int(c, s->args, 1), t->rank, &d));
+    bp_dim index = arg_dim(s->args, 2);
+    int64_t i = dim_int(c, index), n = dim_int(c, t->sizes[d]);
+    if (i < -n || i >= n)
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "index %lld is out of range for dimension %u of size %lld",
+                       (long long)i, d, (long long)n);
+    return add_select(c, s, d, i < 0 ? dim_add(c, index, t->sizes[d]) : index);
+}
+
+/* A bound of a slice as an index from 0 to n. */
+static bp_dim clamp_bound(bp_ctx *c, bp_dim v, bp_dim n, int64_t least)
+{
+    if (dim_int(c, v) < 0)
+        v = dim_add(c, v, n);
+    if (dim_int(c, v) < least)
+        return dim_const(least);
+    return dim_int(c, v) > dim_int(c, n) ? n : v;
+}
+
+bp_status shape_slice(bp_ctx *c, shape_call *s)
+{
+    const bp_tensor *t = arg_tensor(s->args, 0);
+    uint32_t d;
+    if (t->rank == 0)
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "a tensor of no dimensions cannot be sliced");
+    TRY(op_wrap_dim(c, s->op, "dim", arg_int(c, s->args, 1), t->rank, &d));
+    bp_dim step = arg_dim(s->args, 4), n = t->sizes[d];
+    if (dim_int(c, step) <= 0)
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "step %lld is not positive", (long long)dim_int(c, step));
+    bp_dim start = clamp_bound(c, arg_is_none(s->args, 2) ? dim_const(0) : arg_dim(s->args, 2), n, 0);
+    bp_dim end = clamp_bound(c, arg_is_none(s->args, 3) ? n : arg_dim(s->args, 3), n, dim_int(c, start));
+    bp_dim length = dim_sub(c, end, start);
+    if (!dim_is(step, 1))
+        length = dim_floordiv(c, dim_add(c, length, dim_sub(c, step, dim_const(1))), step);
+    TRY(add_narrow(c, s, d, start, length));
+    s->out[0].meta.strides[d] = dim_mul(c, t->strides[d], step);
+    return c->diag.code;
+}
+
+bp_status shape_narrow(bp_ctx *c, shape_call *s)
+{
+    const bp_tensor *t = arg_tensor(s->args, 0);
+    uint32_t d;
+    if (t->rank == 0)
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "a tensor of no dimensions cannot be narrowed");
+    TRY(op_wrap_dim(c, s->op, "dim", arg_int(c, s->args, 1), t->rank, &d));
+    bp_dim start = arg_dim(s->args, 2), length = arg_dim(s->args, 3);
+    int64_t n = dim_int(c, t->sizes[d]), from = dim_int(c, start), count = dim_int(c, length);
+    if (from < -n || from > n)
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "start %lld is out of range for dimension %u of size %lld",
+                       (long long)from, d, (long long)n);
+    if (from < 0)
+        start = dim_add(c, start, t->sizes[d]);
+    if (count < 0 || dim_int(c, start) > n - count)
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "start %lld and length %lld exceed dimension %u of size %lld",
+                       (long long)from, (long long)count, d, (long long)n);
+    return add_narrow(c, s, d, start, length);
+}
+
+/* Where the start is a tensor: sizes are known, the place is not. */
+bp_status shape_narrow_tensor(bp_ctx *c, shape_call *s)
+{
+    const bp_tensor *t = arg_tensor(s->args, 0), *start = arg_tensor(s->args, 2);
+    uint32_t d;
+    if (start->rank || !dtype_is_int(start->dtype))
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"start\" must be a 0-d tensor of integers");
+    TRY(op_wrap_dim(c, s->op, "dim", arg_int(c, s->args, 1), t->rank, &d));
+    shape_out *o = shape_add_out(c, s, t->dtype, t->rank, t->sizes);
+    if (o)
+        o->meta.sizes[d] = arg_dim(s->args, 3);
+    return c->diag.code;
+}
+
+bp_status shape_unfold(bp_ctx *c, shape_call *s)
+{
+    const bp_tensor *t = arg_tensor(s->args, 0);
+    uint32_t d;
+    TRY(op_wrap_dim(c, s->op, "dimension", arg_int(c, s->args, 1), t->rank, &d));
+    bp_dim size = arg_dim(s->args, 2), step = arg_dim(s->args, 3), n = t->rank ? t->sizes[d] : dim_const(1);
+    if (dim_int(c, size) < 0 || dim_int(c, size) > dim_int(c, n) || dim_int(c, step) <= 0)
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "windows of %lld by steps of %lld in dimension %u of size %lld",
+                       (long long)dim_int(c, size), (long long)dim_int(c, step), d, (long long)dim_int(c, n));
+    bp_dim sizes[TENSOR_MAX_RANK + 1];
+    for (uint32_t i = 0; i < t->rank; i++)
+        sizes[i] = t->sizes[i];
+    sizes[t->rank] = size;
+    shape_out *o = shape_add_view(c, s, 0, t->rank + 1, sizes);
+    if (!o)
+        return c->diag.code;
+    o->meta.strides[t->rank] = t->rank ? t->strides[d] : dim_const(1);
+    if (t->rank) {
+        o->meta.sizes[d] = dim_add(c, dim_floordiv(c, dim_sub(c, n, size), step), dim_const(1));
+        o->meta.strides[d] = dim_mul(c, step, t->strides[d]);
+    }
+    return c->diag.code;
+}
+
+/* -- diagonals and any strides ------------------------------------------------------------------------------------- */
+
+/* offset, dim1 and dim2 are arguments 1 to 3. */
+bp_status shape_diagonal(bp_ctx *c, shape_call *s)
+{
+    const bp_tensor *t = arg_tensor(s->args, 0);
+    uint32_t a, b;
+    TRY(op_wrap_dim(c, s->op, "dim1", arg_int(c, s->args, 2), t->rank, &a));
+    TRY(op_wrap_dim(c, s->op, "dim2", arg_int(c, s->args, 3), t->rank, &b));
+    if (a == b)
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "dimensions \"dim1\" and \"dim2\" are both %u", a);
+    int64_t offset = arg_int(c, s->args, 1), na = dim_int(c, t->sizes[a]), nb = dim_int(c, t->sizes[b]);
+    if (offset >= 0)
+        nb = offset > nb ? 0 : nb - offset;
+    else
+        na = offset < -na ? 0 : na + offset;
+    int64_t n = na < nb ? na : nb;
+    shape_out *o = shape_add_view(c, s, 0, t->rank - 1, t->sizes);
+    if (!o)
+        return c->diag.code;
+    uint32_t at = 0;
+    for (uint32_t d = 0; d < t->rank; d++) {
+        if (d == a || d == b)
+            continue;
+        o->meta.sizes[at] = t->sizes[d];
+        o->meta.strides[at++] = t->strides[d];
+    }
+    o->meta.sizes[at] = dim_const(n);
+    o->meta.strides[at] = dim_add(c, t->strides[a], t->strides[b]);
+    if (n)
+        o->meta.offset = dim_add(c, t->offset, dim_mul(c, dim_const(offset >= 0 ? offset : -offset),
+                                                       t->strides[offset >= 0 ? b : a]));
+    return c->diag.code;
+}
+
+bp_status shape_as_strided(bp_ctx *c, shape_call *s)
+{
+    const bp_tensor *t = arg_tensor(s->args, 0);
+    uint32_t rank, nstrides;
+    bp_dim *sizes = arg_dims(c, s->args, 1, &rank), *strides = arg_dims(c, s->args, 2, &nstrides);
+    if (!sizes || !strides)
+        return c->diag.code;
+    if (rank != nstrides)
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "%u sizes and %u strides", rank, nstrides);
+    shape_out *o = shape_add_view(c, s, 0, rank, sizes);
+    if (!o)
+        return c->diag.code;
+    if (rank)
+        memcpy(o->meta.strides, strides, rank * sizeof *strides);
+    o->meta.offset = arg_is_none(s->args, 3) ? t->offset : arg_dim(s->args, 3);
+    return c->diag.code;
+}
+
+/* -- dimensions of size 1 ------------------------------------------------------------------------------------------ */
+
+static bp_status add_squeezed(bp_ctx *c, shape_call *s, const bool *drop)
+{
+    const bp_tensor *t = arg_tensor(s->args, 0);
+    bp_dim sizes[TENSOR_MAX_RANK], strides[TENSOR_MAX_RANK];
+    uint32_t rank = 0;
+    for (uint32_t d = 0; d < t->rank; d++) {
+        if (drop[d] && dim_is(t->sizes[d], 1))
+            continue;
+        sizes[rank] = t->sizes[d];
+        strides[rank++] = t->strides[d];
+    }
+    shape_out *o = shape_add_view(c, s, 0, rank, sizes);
+    if (o && rank)
+        memcpy(o->meta.strides, strides, rank * sizeof *strides);
+    return c->diag.code;
+}
+
+bp_status shape_squeeze(bp_ctx *c, shape_call *s)
+{
+    bool drop[TENSOR_MAX_RANK];
+    memset(drop, true, sizeof drop);
+    return add_squeezed(c, s, drop);
+}
+
+/* Argument 1 is a dimension or a list of them. */
+bp_status shape_squeeze_dims(bp_ctx *c, shape_call *s)
+{
+    const bp_tensor *t = arg_tensor(s->args, 0);
+    bool drop[TENSOR_MAX_RANK] = {false};
+    for (uint32_t i = 0; i < arg_list_len(s->args, 1); i++) {
+        uint32_t d;
+        TRY(op_wrap_dim(c, s->op, "dim", dim_int(c, arg_list_dim(s->args, 1, i)), t->rank, &d));
+        if (drop[d])
+            return op_fail(c, s->op, BP_INVALID_ARGUMENT, "dimension %u occurs twice in \"dim\"", d);
+        drop[d] = true;
+    }
+    return add_squeezed(c, s, drop);
+}
+
+bp_status shape_unsqueeze(bp_ctx *c, shape_call *s)
+{
+    const bp_tensor *t = arg_tensor(s->args, 0);
+    uint32_t d;
+    TRY(op_wrap_dim(c, s->op, "dim", arg_int(c, s->args, 1), t->rank + 1, &d));
+    bp_dim sizes[TENSOR_MAX_RANK + 1];
+    for (uint32_t i = 0; i <= t->rank; i++)
+        sizes[i] = i < d ? t->sizes[i] : i == d ? dim_const(1) : t->sizes[i - 1];
+    shape_out *o = shape_add_view(c, s, 0, t->rank + 1, sizes);
+    if (!o)
+        return c->diag.code;
+    for (uint32_t i = d + 1; i <= t->rank; i++)
+        o->meta.strides[i] = t->strides[i - 1];
+    o->meta.strides[d] = d < t->rank ? dim_mul(c, t->sizes[d], t->strides[d]) : dim_const(1);
+    return c->diag.code;
+}
+
+/* -- parts of complex numbers -------------------------------------------------------------------------------------- */
+
+/* A view of the real numbers that a complex tensor is made of: part 0, part 1, or both in a new last dimension (2). */
+static bp_status add_parts(bp_ctx *c, shape_call *s, int part)
+{
+    const bp_tensor *t = arg_tensor(s->args, 0);
+    if (!dtype_is_complex(t->dtype))
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "expects a complex tensor, got %s", dtype_get(t->dtype)->torch);
+    bp_dim sizes[TENSOR_MAX_RANK + 1];
+    for (uint32_t d = 0; d < t->rank; d++)
+        sizes[d] = t->sizes[d];
+    sizes[t->rank] = dim_const(2);
+    shape_out *o = shape_add_view(c, s, 0, t->rank + (part == 2), sizes);
+    if (!o)
+        return c->diag.code;
+    for (uint32_t d = 0; d < t->rank; d++)
+        o->meta.strides[d] = dim_mul(c, t->strides[d], dim_const(2));
+    if (part == 2)
+        o->meta.strides[t->rank] = dim_const(1);
+    o->meta.dtype = dtype_real_of(t->dtype);
+    o->meta.offset = dim_add(c, dim_mul(c, t->offset, dim_const(2)), dim_const(part == 1));
+    return c->diag.code;
+}
+
+bp_status shape_view_as_real(bp_ctx *c, shape_call *s)
+{
+    return add_parts(c, s, 2);
+}
+
+bp_status shape_real(bp_ctx *c, shape_call *s)
+{
+    return dtype_is_complex(arg_tensor(s->args, 0)->dtype) ? add_parts(c, s, 0) : shape_same(c, s);
+}
+
+bp_status shape_imag(bp_ctx *c, shape_call *s)
+{
+    return add_parts(c, s, 1);
+}
+
+bp_status shape_view_as_complex(bp_ctx *c, shape_call *s)
+{
+    const bp_tensor *t = arg_tensor(s->args, 0);
+    bool pairs = t->rank && dim_is(t->sizes[t->rank - 1], 2) && dim_is(t->strides[t->rank - 1], 1);
+    for (uint32_t d = 0; pairs && d + 1 < t->rank; d++)
+        pairs = dim_is(t->sizes[d], 1) || t->strides[d].value % 2 == 0;
+    if (!pairs || t->offset.value % 2 || (t->dtype != BP_F32 && t->dtype != BP_F64))
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "expects float32 or float64 pairs that lie side by side in the last "
+                                                      "dimension, at even strides and an even offset");
+    shape_out *o = shape_add_view(c, s, 0, t->rank - 1, t->sizes);
+    if (!o)
+        return c->diag.code;
+    for (uint32_t d = 0; d + 1 < t->rank; d++)
+        o->meta.strides[d] = dim_floordiv(c, t->strides[d], dim_const(2));
+    o->meta.dtype = dtype_complex_of(t->dtype);
+    o->meta.offset = dim_floordiv(c, t->offset, dim_const(2));
+    return c->diag.code;
 }
