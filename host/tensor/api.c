@@ -29,8 +29,7 @@ void bp_tensor_unref(bp_tensor *t)
 
 /* -- host memory --------------------------------------------------------------------------------------------------- */
 
-/* Whether host memory may be touched now; t NULL: a tensor is to be made from it. */
-static bool may_touch(bp_ctx *c, const bp_tensor *t)
+bool tensor_may_touch_memory(bp_ctx *c, const bp_tensor *t)
 {
     if (!ctx_ok(c))
         return false;
@@ -52,12 +51,12 @@ static bool is_real_tensor(bp_ctx *c, const bp_tensor *t)
 {
     if (ctx_ok(c) && !t)
         ctx_fail(c, BP_INVALID_ARGUMENT, "the tensor is NULL");
-    return ctx_ok(c) && may_touch(c, t);
+    return ctx_ok(c) && tensor_may_touch_memory(c, t);
 }
 
 bp_tensor *bp_tensor_from(bp_ctx *c, bp_dtype dtype, uint32_t rank, const int64_t *sizes, const void *data)
 {
-    if (!may_touch(c, NULL))
+    if (!tensor_may_touch_memory(c, NULL))
         return NULL;
     if (rank && !sizes) {
         ctx_fail(c, BP_INVALID_ARGUMENT, "rank %u without sizes", rank);

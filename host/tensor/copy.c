@@ -112,6 +112,8 @@ static bp_status check_copy(bp_ctx *c, const bp_tensor *dst, const bp_tensor *sr
     return BP_OK;
 }
 
+static bp_tensor *copy_contiguous(bp_ctx *c, const bp_tensor *t);
+
 bp_status tensor_copy(bp_ctx *c, bp_tensor *dst, const bp_tensor *src)
 {
     TRY(check_copy(c, dst, src));
@@ -119,15 +121,8 @@ bp_status tensor_copy(bp_ctx *c, bp_tensor *dst, const bp_tensor *src)
     if (tensor_may_overlap(dst, src)) {
         if (is_same_place(dst, src))
             return BP_OK;
-        tensor_meta m;
-        bp_dim strides[TENSOR_MAX_RANK];
-        tensor_get_meta(src, &m);
-        layout_contiguous(c, m.rank, m.sizes, strides);
-        m.strides = strides;
-        m.offset = dim_const(0);
-        if (!(apart = tensor_new(c, &m)))
+        if (!(apart = copy_contiguous(c, src)))
             return c->diag.code;
-        copy_elements(apart, src);
         src = apart;
     }
     copy_elements(dst, src);
@@ -135,20 +130,29 @@ bp_status tensor_copy(bp_ctx *c, bp_tensor *dst, const bp_tensor *src)
     return BP_OK;
 }
 
-bp_tensor *tensor_to_contiguous(bp_ctx *c, bp_tensor *t)
+static bp_tensor *copy_contiguous(bp_ctx *c, const bp_tensor *t)
 {
-    if (tensor_is_contiguous(t))
-        return tensor_ref(t);
     tensor_meta m;
     bp_dim strides[TENSOR_MAX_RANK];
     tensor_get_meta(t, &m);
     layout_contiguous(c, m.rank, m.sizes, strides);
     m.strides = strides;
     m.offset = dim_const(0);
-    bp_tensor *dense = tensor_new(c, &m);
+    bp_tensor *dense = ctx_ok(c) ? tensor_new(c, &m) : NULL;
     if (dense && tensor_copy(c, dense, t) != BP_OK) {
         tensor_unref(dense);
         return NULL;
     }
     return dense;
+}
+
+bp_tensor *tensor_to_contiguous(bp_ctx *c, bp_tensor *t)
+{
+    return tensor_is_contiguous(t) ? tensor_ref(t) : copy_contiguous(c, t);
+}
+
+bp_tensor *tensor_dense_copy(bp_ctx *c, const bp_tensor *t)
+{
+    union { const bp_tensor *seen; bp_tensor *counted; } u = {t};
+    return tensor_to_contiguous(c, u.counted);
 }

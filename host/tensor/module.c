@@ -27,13 +27,20 @@ void bp_module_unref(bp_module *m)
 {
     if (!m || atomic_fetch_sub_explicit(&m->refs, 1, memory_order_acq_rel) != 1)
         return;
-    for (uint32_t i = 0; i < m->entries.len; i++) {
-        free(m->entries.at[i].name);
-        tensor_unref(m->entries.at[i].t);
-    }
+    module_truncate(m, 0);
     vec_fini(&m->entries);
     map_fini(&m->names);
     free(m);
+}
+
+void module_truncate(bp_module *m, uint32_t n)
+{
+    while (m->entries.len > n) {
+        module_entry e = vec_pop(&m->entries);
+        map_del(&m->names, str_of(e.name));
+        free(e.name);
+        tensor_unref(e.t);
+    }
 }
 
 int32_t module_find(const bp_module *m, const char *name)
@@ -42,8 +49,7 @@ int32_t module_find(const bp_module *m, const char *name)
     return v ? (int32_t)v->u : -1;
 }
 
-/* Dotted names: parts of any printable characters, none of them empty. */
-static bool is_name(const char *name)
+bool module_is_name(const char *name)
 {
     str rest = str_of(name);
     if (!rest.n)
@@ -83,7 +89,7 @@ static bp_status add(bp_ctx *c, bp_module *m, const char *name, bp_tensor *t, in
     if (!m || !name || !t)
         return ctx_fail(c, BP_INVALID_ARGUMENT, "a %s needs a module, a name and a tensor, and %s is NULL",
                         role_name(role), !m ? "the module" : !name ? "the name" : "the tensor");
-    if (!is_name(name))
+    if (!module_is_name(name))
         return ctx_fail(c, BP_INVALID_ARGUMENT, "\"%s\" is no name of a %s: parts joined by dots are expected", name,
                         role_name(role));
     if (tensor_is_fake(t))

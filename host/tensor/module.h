@@ -16,6 +16,10 @@ typedef struct bp_module {
 struct bp_module *module_ref(struct bp_module *m);
 /* Index of a dotted name, or -1. */
 int32_t module_find(const struct bp_module *m, const char *name);
+/* Whether a name can be an entry's: parts joined by dots, none of them empty. */
+bool module_is_name(const char *name);
+/* Takes back the entries from n on: for a load that fails half way, before anybody has seen them. */
+void module_truncate(struct bp_module *m, uint32_t n);
 /* The name that is nearest to one that is not there, for messages; NULL: none is near. */
 const char *module_nearest(const struct bp_module *m, const char *name);
 #endif

@@ -107,6 +107,11 @@ void tensor_wrote(bp_tensor *t);                      /* bumps the version */
 bp_status tensor_copy(bp_ctx *c, bp_tensor *dst, const bp_tensor *src);
 /* A new contiguous tensor of the same elements, or a reference to t when it is contiguous already. NULL: an error. */
 bp_tensor *tensor_to_contiguous(bp_ctx *c, bp_tensor *t);
+/* A reference to t itself when it is contiguous (the data are read, not written), else a contiguous copy. NULL: an error. */
+bp_tensor *tensor_dense_copy(bp_ctx *c, const bp_tensor *t);
+/* Whether host memory may be touched now (not while capturing, not that of a fake); t NULL: a tensor is to be made from
+ * it. False: the context says why, or has an error pending. */
+bool tensor_may_touch_memory(bp_ctx *c, const bp_tensor *t);
 /* "f32[2, 3]" for messages and readable prints; dst of cap bytes. */
 const char *tensor_describe(const bp_tensor *t, char *dst, size_t cap);
 
