@@ -62,3 +62,5 @@ libgemm_la_SOURCES = %D%/reference/gemm.c %D%/reference/gemm_typed.h
 libgemm_la_CPPFLAGS = $(libhost_la_CPPFLAGS)
 libgemm_la_CFLAGS = $(AM_CFLAGS) -ffp-contract=fast
 libhost_la_LIBADD += libgemm.la
+libhost_la_SOURCES += %D%/shape_reduce.c %D%/shape_reduce.h %D%/reference/fold.c %D%/reference/fold.h
+libhost_la_SOURCES += %D%/reference/reduce_best.c %D%/reference/reduce_norm.c %D%/reference/reduce_scan.c %D%/reference/reduce_sum.c

@@ -43,6 +43,17 @@ loop_fn loop_pick(const loop_table *t, bp_dtype d)
     }
 }
 
+void loop_convert(bp_dtype loop, void *room, bp_dtype as, bp_dtype from, const void *data, int64_t step, int64_t n)
+{
+    if (as == from || as == loop) {
+        dtype_convert(loop, room, 1, from, data, step, n);
+        return;
+    }
+    char rounded[LOOP_CHUNK * ELEMENT_MAX];
+    dtype_convert(as, rounded, 1, from, data, step, n);
+    dtype_convert(loop, room, 1, as, rounded, 1, n);
+}
+
 /* Steps of an operand over the dimensions of the result; a missing or size-1 dimension repeats. */
 static void set_steps(walk *w, uint32_t k, const bp_tensor *t, const bp_tensor *out)
 {
@@ -127,13 +138,7 @@ static char *load(walk *w, uint32_t k, int64_t at, int64_t n, char *room, int64_
     if (w->direct[k])
         return from;
     int64_t count = *step == 0 ? 1 : n;
-    if (o->as == o->t->dtype || o->as == o->loop) {
-        dtype_convert(o->loop, room, 1, o->t->dtype, from, *step, count);
-    } else {
-        char rounded[LOOP_CHUNK * ELEMENT_MAX];
-        dtype_convert(o->as, rounded, 1, o->t->dtype, from, *step, count);
-        dtype_convert(o->loop, room, 1, o->as, rounded, 1, count);
-    }
+    loop_convert(o->loop, room, o->as, o->t->dtype, from, *step, count);
     *step = *step == 0 ? 0 : 1;
     return room;
 }

@@ -27,6 +27,8 @@ typedef struct {
     bp_dtype loop;            /* the type that the inner loop reads or writes */
 } loop_operand;
 
+/* n elements, at most LOOP_CHUNK, of type `from`, rounded to type `as`, then widened to `loop`, into room. */
+void loop_convert(bp_dtype loop, void *room, bp_dtype as, bp_dtype from, const void *data, int64_t step, int64_t n);
 /* Runs f over outputs o[0 .. nout), all of one shape, and inputs o[nout .. nout + nin), broadcast to it. */
 bp_status loop_run(bp_ctx *c, uint32_t nout, uint32_t nin, const loop_operand *o, loop_fn f, void *params);
 

@@ -1,0 +1,127 @@
+/* The engine of reductions. Outputs are shared among threads; one output is folded by one thread, in row-major order of
+ * what it is folded from, so that a result never depends on the number of threads. */
+#include "host/op/reference/fold.h"
+#include "host/base/parallel.h"
+
+enum { ELEMENT_MAX = 16, RESULTS_MAX = 2, GRAIN = 16384 };
+
+/* Dimensions of one kind (kept, or folded): sizes and steps in elements. */
+typedef struct { uint32_t n; int64_t sizes[TENSOR_MAX_RANK], steps[TENSOR_MAX_RANK]; } dims;
+
+typedef struct {
+    const fold *f;
+    fold_fn add;
+    const bp_tensor *t;
+    bp_dtype as, loop;
+    bool direct;
+    dims kept, folded; /* the innermost of `folded` is the run */
+    const void *params;
+    op_call *k;
+} folding;
+
+static fold_fn pick(const fold_table *t, bp_dtype d)
+{
+    switch (loop_type(d)) {
+    case BP_U8: return t->u8;
+    case BP_I8: return t->i8;
+    case BP_I16: return t->i16;
+    case BP_I32: return t->i32;
+    case BP_I64: return t->i64;
+    case BP_F32: return t->f32;
+    case BP_F64: return t->f64;
+    case BP_C64: return t->c64;
+    case BP_C128: return t->c128;
+    default: return NULL;
+    }
+}
+
+/* Adds a dimension inside the ones before it; merged when it continues the last. */
+static void add_dim(dims *d, int64_t size, int64_t step)
+{
+    if (size == 1)
+        return;
+    if (d->n && d->steps[d->n - 1] == step * size) {
+        d->sizes[d->n - 1] *= size;
+        d->steps[d->n - 1] = step;
+        return;
+    }
+    d->sizes[d->n] = size;
+    d->steps[d->n++] = step;
+}
+
+static int64_t count_of(const dims *d, uint32_t n)
+{
+    int64_t count = 1;
+    for (uint32_t i = 0; i < n; i++)
+        count *= d->sizes[i];
+    return count;
+}
+
+/* Offset of element i of the first n dimensions. */
+static int64_t offset_of(const dims *d, uint32_t n, int64_t i)
+{
+    int64_t at = 0;
+    for (uint32_t k = n; k-- > 0; i /= d->sizes[k])
+        at += i % d->sizes[k] * d->steps[k];
+    return at;
+}
+
+static void take(const folding *w, fold_state *s, int64_t at, int64_t n, int64_t step)
+{
+    size_t size = dtype_size(w->t->dtype);
+    const char *from = (const char *)tensor_ptr(w->t) + at * (int64_t)size;
+    if (w->direct) {
+        w->add(s, n, from, step, w->params);
+        s->seen += n;
+        return;
+    }
+    _Alignas(16) char room[LOOP_CHUNK * ELEMENT_MAX];
+    for (int64_t done = 0; done < n; done += LOOP_CHUNK) {
+        int64_t some = n - done < LOOP_CHUNK ? n - done : LOOP_CHUNK;
+        loop_convert(w->loop, room, w->as, w->t->dtype, from + done * step * (int64_t)size, step, some);
+        w->add(s, some, room, 1, w->params);
+        s->seen += some;
+    }
+}
+
+static void store(const folding *w, int64_t i, const fold_state *s)
+{
+    num results[RESULTS_MAX] = {{NUM_INT, 0, 0, 0}};
+    w->f->end(s, w->loop, results, w->params);
+    for (uint32_t r = 0; r < w->k->nout; r++) {
+        bp_tensor *out = w->k->out[r];
+        dtype_store(out->dtype, (char *)tensor_ptr(out) + i * (int64_t)dtype_size(out->dtype), results[r]);
+    }
+}
+
+static void fold_range(void *arg, int64_t begin, int64_t end)
+{
+    const folding *w = arg;
+    uint32_t outer = w->folded.n ? w->folded.n - 1 : 0;
+    int64_t rows = count_of(&w->folded, outer);
+    int64_t run = w->folded.n ? w->folded.sizes[outer] : 1, step = w->folded.n ? w->folded.steps[outer] : 0;
+    for (int64_t i = begin; i < end; i++) {
+        fold_state s = w->f->start;
+        int64_t base = offset_of(&w->kept, w->kept.n, i);
+        for (int64_t row = 0; row < rows && run > 0; row++)
+            take(w, &s, base + offset_of(&w->folded, outer, row), run, step);
+        store(w, i, &s);
+    }
+}
+
+bp_status fold_run(bp_ctx *c, op_call *k, const fold *f, const bp_tensor *t, uint64_t mask, bp_dtype as,
+                   const void *params)
+{
+    folding w = {.f = f, .add = pick(&f->add, as), .t = t, .as = as, .loop = loop_type(as), .params = params, .k = k};
+    if (!ctx_ok(c))
+        return c->diag.code;
+    if (!w.add)
+        return loop_no_type(c, k->op, as);
+    for (uint32_t d = 0; d < t->rank; d++)
+        add_dim(mask >> d & 1 ? &w.folded : &w.kept, tensor_dim(t, d), tensor_step(t, d));
+    bool is_exact = as == t->dtype || as == w.loop;
+    w.direct = is_exact && (t->dtype == w.loop || (t->dtype == BP_BOOL && w.loop == BP_U8));
+    int64_t each = count_of(&w.folded, w.folded.n);
+    parallel_for(tensor_nelem(k->out[0]), each < GRAIN ? GRAIN / (each + 1) + 1 : 1, fold_range, &w);
+    return BP_OK;
+}
