@@ -1,0 +1,9 @@
+# A few cases of every operator against PyTorch's recorded answers; `make check-golden` runs all of them.
+. "$top_srcdir/tests/lib/tap.sh"
+out=$("$BP_CLI" golden "$top_srcdir/tests/golden/small.jsonl.gz" 2>&1)
+closing=$(printf '%s\n' "$out" | tail -n 1)
+failing=$(printf '%s\n' "$out" | grep '^small' | grep -v ' cases in ')
+is "no case differs from PyTorch" "$failing" ""
+like "none failed" "$closing" ", 0 failed, "
+ok "at least 1,000 cases pass" test "${closing%% passed*}" -ge 1000
+plan
