@@ -1,12 +1,9 @@
 /* backplane VERB ...: finds the verb's row and runs it. */
+#include <config.h>
 #include "host/cli/cli.h"
 #include "sdk/base/match.h"
 #include <stdio.h>
 #include <string.h>
-
-#ifndef PACKAGE_VERSION
-#define PACKAGE_VERSION "0.1.0"
-#endif
 
 static const cli_verb verbs[] = {
 #define VERB(name, run, usage, help) {name, run, usage, help},

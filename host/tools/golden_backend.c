@@ -1,9 +1,16 @@
-/* A case on a named backend. */
+/* A case on a named backend, through the same programs that callables run. */
+#include "host/backend/program.h"
 #include "host/tools/golden_case.h"
 
-bp_status golden_run_on(bp_ctx *c, bp_graph_module *gm, const char *backend, bp_tensor *const *inputs, uint32_t ninputs,
+bp_status golden_run_on(bp_ctx *c, bp_graph_module *gm, const char *name, bp_tensor *const *inputs, uint32_t ninputs,
                         bp_tensor **outputs, uint32_t noutputs)
 {
-    (void)gm, (void)inputs, (void)ninputs, (void)outputs, (void)noutputs;
-    return ctx_fail(c, BP_UNIMPLEMENTED, "backend \"%s\": cases run on eager only", backend);
+    program *p = NULL;
+    backend *b = NULL;
+    program_io io = {.inputs = inputs, .ninputs = ninputs, .outputs = outputs, .noutputs = noutputs};
+    TRY(backend_resolve(c, name, NULL, NULL, &b));
+    TRY(program_compile(c, gm, b, &p));
+    bp_status s = program_run(c, p, &io);
+    program_unref(p);
+    return s;
 }

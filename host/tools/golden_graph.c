@@ -150,16 +150,28 @@ static bool find_kinds(graph_case *r)
     return true;
 }
 
-/* The first operator that we lack. */
-static const char *unknown_target(const graph *g)
+static bool on_backend(const golden_case *k)
 {
+    return k->o->backend && strcmp(k->o->backend, "eager") != 0 && !k->widen;
+}
+
+/* Whether the graph can be asked: all its operators are known, and a backend's sizes do not depend on data. */
+static bool is_supported(const graph_case *r, buf *why)
+{
+    const graph *g = &r->gm->g;
     str builtin;
     for (node_id n = g->first; n; n = graph_get(g, n)->next) {
         const graph_node *node = graph_get(g, n);
-        if (node->op == BP_NODE_CALL_FUNCTION && !node->row && !graph_is_builtin(node->target, &builtin))
-            return node->target;
+        if (node->op != BP_NODE_CALL_FUNCTION || graph_is_builtin(node->target, &builtin))
+            continue;
+        if (!node->row)
+            buf_printf(why, "operator %s is not in the table", node->target);
+        else if (on_backend(r->k) && node->row->flags & (OP_DYNAMIC_OUT | OP_ITEM))
+            buf_puts(why, "a result's size depends on data, and a backend's graph has fixed sizes");
+        if (why->n)
+            return false;
     }
-    return NULL;
+    return true;
 }
 
 /* -- running and judging ------------------------------------------------------------------------------------------- */
@@ -167,15 +179,14 @@ static const char *unknown_target(const graph *g)
 static bp_status execute(graph_case *r)
 {
     bp_ctx *c = r->k->c;
-    const char *backend = r->k->o->backend;
     uint32_t n = graph_output_count(&r->gm->g);
     if (!vec_reserve(&r->outputs, n + 1))
         return ctx_nomem(c);
-    if (!backend || !strcmp(backend, "eager") || r->k->widen)
+    if (!on_backend(r->k))
         TRY(graph_run(c, r->gm, r->inputs.at, r->inputs.len, r->outputs.at, n, NULL, NULL));
     else {
         TRY(graph_propagate(c, r->gm));
-        TRY(golden_run_on(c, r->gm, backend, r->inputs.at, r->inputs.len, r->outputs.at, n));
+        TRY(golden_run_on(c, r->gm, r->k->o->backend, r->inputs.at, r->inputs.len, r->outputs.at, n));
     }
     r->outputs.len = n;
     return BP_OK;
@@ -249,11 +260,8 @@ static golden_verdict judge_case(graph_case *r, const json_t *j, buf *why)
 
 static golden_verdict run_built(graph_case *r, const json_t *j, buf *why)
 {
-    const char *unknown = unknown_target(&r->gm->g);
-    if (unknown) {
-        buf_printf(why, "operator %s is not in the table", unknown);
+    if (!is_supported(r, why))
         return CASE_UNSUPPORTED;
-    }
     if (!find_kinds(r) || graph_verify(r->k->c, r->gm) || execute(r))
         return golden_judge_error(r->k, why);
     return judge_case(r, j, why);

@@ -375,6 +375,10 @@ golden_verdict golden_run_op(golden_case *k, const json_t *j, buf *why)
     }
     if (r.row->flags & OP_ITEM)
         return run_item(&r, j, why);
+    if (on_backend(k) && r.row->flags & OP_DYNAMIC_OUT) {
+        buf_puts(why, "its result's size depends on data, and a backend's graph has fixed sizes");
+        return CASE_UNSUPPORTED;
+    }
     golden_verdict v = CASE_FAILED;
     if (build(&r, j))
         v = (on_backend(k) ? run_backend(&r) : run_eager(&r)) ? golden_judge_error(k, why) : judge_case(&r, j, why);

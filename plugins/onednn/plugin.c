@@ -1,5 +1,6 @@
 /* onednn-cpu: convolutions, products, pooling and eltwise by oneDNN on the CPU; every other node is left to the next
  * backend, with its reason. Float32 only; never fast-math. */
+#include <config.h>
 #include "plugins/onednn/lower.h"
 
 BP_EXPORT bp_compiled *compile(bp_graph_module *gm, const bp_inputs *inputs);
