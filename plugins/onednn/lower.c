@@ -427,7 +427,7 @@ static void lower_node(lowering *l, uint32_t node, uint32_t *next_input)
         add_constant(l, node);
         break;
     case BP_NODE_OUTPUT:
-        if (bp_node_arg(l->gm, node, "output", &args) != BP_OK || args.kind != BP_VALUE_LIST)
+        if (bp_node_arg(l->gm, node, "0", &args) != BP_OK || args.kind != BP_VALUE_LIST)
             good(l, dnnl_invalid_arguments);
         for (uint32_t i = 0; l->status == dnnl_success && i < args.count; i++)
             add_output(l, &args.v.items[i], i, node);

@@ -15,7 +15,7 @@ static int32_t supports(const bp_graph_module *gm, uint32_t node, char *text, si
 
 const bp_backend_info backend_info = {
     .size = sizeof(bp_backend_info),
-    .version = PACKAGE_VERSION,
+    .version = PLUGIN_VERSION,
     .vendor = "Backplane",
     .graph = BP_GRAPH_CAPTURED,
     .supports = supports,
