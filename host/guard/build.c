@@ -148,8 +148,8 @@ static uint32_t first_of(const guard_builder *b, uint32_t i)
     return i;
 }
 
-/* Each tensor that is guarded here is told apart from all others, guarded here or elsewhere: an ancestor of this set may
- * hold the other one's guard. Of inputs that are one object, the first stands for all. */
+/* Each tensor that is guarded here is told apart from all others, guarded here or elsewhere: an ancestor of this set
+ * may hold the other one's guard. Of inputs that are one object, the first stands for all. */
 static void work_out_identity(guard_builder *b)
 {
     uint32_t at, ntensors = 0;

@@ -41,7 +41,10 @@ static inline uint64_t guard_meta_word(const bp_tensor *t)
     uint64_t w;
     _Static_assert(offsetof(bp_tensor, device_index) == offsetof(bp_tensor, dtype) + 4, "metadata is one word");
     __builtin_memcpy(&w, &t->dtype, sizeof w);
-    static const union { uint8_t bytes[8]; uint64_t word; } MASK = {{255, 255, 255, TENSOR_REQUIRES_GRAD, 255, 0, 0, 0}};
+    static const union {
+        uint8_t bytes[8];
+        uint64_t word;
+    } MASK = {{255, 255, 255, TENSOR_REQUIRES_GRAD, 255, 0, 0, 0}};
     return w & MASK.word;
 }
 

@@ -18,7 +18,8 @@ void file_unref(file_map *f);                 /* NULL: nothing */
 void file_release(void *map, void *data);     /* file_unref in the form of a storage's release */
 
 /* Says what is wrong with a field of a file; returns code. */
-BP_PRINTF(5, 6) bp_status file_fail(bp_ctx *c, const char *path, bp_status code, const char *field, const char *fmt, ...);
+BP_PRINTF(5, 6)
+bp_status file_fail(bp_ctx *c, const char *path, bp_status code, const char *field, const char *fmt, ...);
 
 typedef struct { const void *at; size_t n; } file_part;
 /* Writes the parts one after the other. On failure a file that was there before is as it was. */

@@ -279,7 +279,8 @@ static void print_header(const bp_tensor *t, const char *code, buf *out)
 {
     buf_add(out, MAGIC, sizeof MAGIC);
     buf_add(out, "\1\0\0\0", 4);
-    buf_printf(out, "{'descr': '%c%s', 'fortran_order': False, 'shape': (", dtype_size(t->dtype) == 1 ? '|' : '<', code);
+    char order = dtype_size(t->dtype) == 1 ? '|' : '<';
+    buf_printf(out, "{'descr': '%c%s', 'fortran_order': False, 'shape': (", order, code);
     for (uint32_t d = 0; d < t->rank; d++)
         buf_printf(out, "%s%" PRId64, d ? ", " : "", tensor_dim(t, d));
     buf_puts(out, t->rank == 1 ? ",), }" : "), }");

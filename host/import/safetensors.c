@@ -161,8 +161,8 @@ static bool check_cover(reader *r)
     for (uint32_t i = 0; i < r->entries.len; i++) {
         const entry *e = &r->entries.at[i];
         if (e->begin != at)
-            return bad(r, BP_DATA_LOSS, e->name, "data_offsets begin at %" PRId64 " where the data before end at %" PRId64,
-                       e->begin, at);
+            return bad(r, BP_DATA_LOSS, e->name,
+                       "data_offsets begin at %" PRId64 " where the data before end at %" PRId64, e->begin, at);
         at = e->end;
     }
     if ((uint64_t)at != r->data_n)

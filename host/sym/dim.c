@@ -20,7 +20,8 @@ static bp_dim apply(bp_ctx *c, bp_dim a, bp_dim b, checked_fn fn, const char *si
     if (!known(c, a, b))
         return dim_const(0);
     if (!fn(a.value, b.value, &r))
-        ctx_fail(c, BP_INVALID_ARGUMENT, "size %" PRId64 " %s %" PRId64 " does not fit 64 bits", a.value, sign, b.value);
+        ctx_fail(c, BP_INVALID_ARGUMENT, "size %" PRId64 " %s %" PRId64 " does not fit 64 bits", a.value, sign,
+                 b.value);
     return dim_const(r);
 }
 

@@ -1,5 +1,5 @@
-/* The caching allocator. Four size classes to each power of two, from 64 bytes on: at most a fifth of a block is unused.
- * A freed block holds the link of its list in its first bytes. */
+/* The caching allocator. Four size classes to each power of two, from 64 bytes on: at most a fifth of a block is
+ * unused. A freed block holds the link of its list in its first bytes. */
 #include "host/tensor/alloc.h"
 #include <pthread.h>
 #include <stdlib.h>

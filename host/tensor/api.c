@@ -155,7 +155,8 @@ bp_status bp_tensor_set_requires_grad(bp_ctx *c, bp_tensor *t, int on)
                         "a tensor of %s cannot require gradients: floating-point or complex is needed",
                         dtype_get(t->dtype)->torch);
     if (!on && !(t->flags & TENSOR_IS_LEAF))
-        return ctx_fail(c, BP_INVALID_ARGUMENT, "requires_grad of a tensor that an operator made cannot be switched off");
+        return ctx_fail(c, BP_INVALID_ARGUMENT,
+                        "requires_grad of a tensor that an operator made cannot be switched off");
     t->flags = (uint8_t)(on ? t->flags | TENSOR_REQUIRES_GRAD : t->flags & ~TENSOR_REQUIRES_GRAD);
     return BP_OK;
 }

@@ -137,7 +137,8 @@ bp_tensor *bp_module_get(bp_ctx *c, const bp_module *m, const char *name)
     if (!ctx_ok(c))
         return NULL;
     if (!m || !name) {
-        ctx_fail(c, BP_INVALID_ARGUMENT, "a module and a name are needed, and %s is NULL", m ? "the name" : "the module");
+        ctx_fail(c, BP_INVALID_ARGUMENT, "a module and a name are needed, and %s is NULL",
+                 m ? "the name" : "the module");
         return NULL;
     }
     int32_t i = module_find(m, name);

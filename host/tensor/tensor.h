@@ -70,7 +70,7 @@ bp_status tensor_set_layout(bp_ctx *c, bp_tensor *t, const tensor_meta *m);
 bp_status storage_grow(bp_ctx *c, storage *s, size_t nbytes);
 
 /* -- scopes: what an operator makes belongs to the innermost one -- */
-/* Gives the caller's reference to the scope and returns t; NULL: NULL, also when memory is used up (see the context). */
+/* Gives the caller's reference to the scope and returns t. NULL: NULL, also when memory is used up (an error). */
 bp_tensor *scope_own(bp_ctx *c, bp_tensor *t);
 void scope_push(bp_ctx *c);
 void scope_pop(bp_ctx *c);
@@ -99,7 +99,7 @@ bool tensor_is_dense(const bp_tensor *t);             /* a permutation of a cont
 int32_t tensor_suggest_format(const bp_tensor *t);
 /* The ranges from the first to the last byte meet, in one storage or in two over the same memory. */
 bool tensor_may_overlap(const bp_tensor *a, const bp_tensor *b);
-/* Some element is reached twice by an expanded size (stride 0). Other overlaps (as_strided) go unseen, as in PyTorch. */
+/* Some element is reached twice by an expanded size (stride 0). Others (as_strided) go unseen, as in PyTorch. */
 bool tensor_overlaps_itself(const bp_tensor *t);
 size_t tensor_span_bytes(const bp_tensor *t);         /* from its first to its last element; 0 if empty */
 void tensor_wrote(bp_tensor *t);                      /* bumps the version */
@@ -107,7 +107,7 @@ void tensor_wrote(bp_tensor *t);                      /* bumps the version */
 bp_status tensor_copy(bp_ctx *c, bp_tensor *dst, const bp_tensor *src);
 /* A new contiguous tensor of the same elements, or a reference to t when it is contiguous already. NULL: an error. */
 bp_tensor *tensor_to_contiguous(bp_ctx *c, bp_tensor *t);
-/* A reference to t itself when it is contiguous (the data are read, not written), else a contiguous copy. NULL: an error. */
+/* A reference to t itself when it is contiguous (its data are to be read only), else a copy. NULL: an error. */
 bp_tensor *tensor_dense_copy(bp_ctx *c, const bp_tensor *t);
 /* Whether host memory may be touched now (not while capturing, not that of a fake); t NULL: a tensor is to be made from
  * it. False: the context says why, or has an error pending. */

@@ -10,12 +10,13 @@ typedef union { void *p; uint64_t u; } map_value;
 
 void map_fini(map *m);                                  /* keys only: values are the owner's */
 map_value *map_get(const map *m, str key);              /* NULL: absent. Valid until the next change */
-map_value *map_put(map *m, str key, bool *is_new);      /* finds or adds (as 0); NULL: out of memory. is_new: may be NULL */
+/* Finds or adds (as 0). NULL: out of memory. is_new: may be NULL. */
+map_value *map_put(map *m, str key, bool *is_new);
 bool map_del(map *m, str key);
 map_value *map_get_u64(const map *m, uint64_t key);
 map_value *map_put_u64(map *m, uint64_t key, bool *is_new);
 bool map_del_u64(map *m, uint64_t key);
-/* Walks in an order that is stable for an unchanged map. *i starts at 0; false at the end. key, value: may be NULL. Text
- * keys are NUL-terminated copies; a number's key is its 8 bytes in memory. */
+/* Walks in an order that is stable for an unchanged map. *i starts at 0; false at the end. key, value: may be NULL.
+ * Text keys are NUL-terminated copies; a number's key is its 8 bytes in memory. */
 bool map_next(const map *m, uint32_t *i, str *key, map_value **value);
 #endif

@@ -1,4 +1,4 @@
-/* Close matches of a name, by the measure that Python's difflib uses (twice the matched characters over both lengths). */
+/* Close matches of a name, by the measure of Python's difflib (twice the matched characters over both lengths). */
 #ifndef BASE_MATCH_H
 #define BASE_MATCH_H
 #include "sdk/base/str.h"

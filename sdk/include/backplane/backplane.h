@@ -37,7 +37,8 @@ BP_EXPORT bp_runtime *bp_ctx_runtime(bp_ctx *c);
 
 /* The code of the context's first failure, or BP_OK. */
 BP_EXPORT bp_status bp_error(const bp_ctx *c);
-/* The whole story as text: message, detail, hint, "while ..." lines; "" when there is none. Valid until the next call. */
+/* The whole story as text: message, detail, hint, "while ..." lines; "" when there is none. Valid until the next
+ * call. */
 BP_EXPORT const char *bp_error_text(const bp_ctx *c);
 /* Its first line only. */
 BP_EXPORT const char *bp_error_message(const bp_ctx *c);
@@ -159,7 +160,12 @@ static inline bp_value bp_arg_of_tensor(bp_tensor *t)
     if (!t) v.kind = BP_VALUE_NONE;
     return v;
 }
-static inline bp_value bp_arg_of_int(int64_t i) { bp_value v = {BP_VALUE_INT, 0, {0}}; v.v.dim = bp_dim_of(i); return v; }
+static inline bp_value bp_arg_of_int(int64_t i)
+{
+    bp_value v = {BP_VALUE_INT, 0, {0}};
+    v.v.dim = bp_dim_of(i);
+    return v;
+}
 static inline bp_value bp_arg_of_float(double f) { bp_value v = {BP_VALUE_FLOAT, 0, {0}}; v.v.f[0] = f; return v; }
 static inline bp_value bp_arg_of_bool(int b) { bp_value v = {BP_VALUE_BOOL, 0, {0}}; v.v.i = b != 0; return v; }
 static inline bp_value bp_arg_of_str(const char *s) { bp_value v = {BP_VALUE_STRING, 0, {0}}; v.v.str = s; return v; }
@@ -167,8 +173,8 @@ static inline bp_value bp_arg_of_str(const char *s) { bp_value v = {BP_VALUE_STR
 /* What a call gave. Zero it first; at[0 .. n) are owned by the context's scope at the time of the call. */
 typedef struct { bp_tensor **at; uint32_t n, cap; } bp_outputs;
 
-/* Calls g. inputs: its arguments in order. outputs: filled; at most cap when at is the caller's array, else allocated in
- * the scope. Inputs that the function writes are written only when the whole call has succeeded. */
+/* Calls g. inputs: its arguments in order. outputs: filled; at most cap when at is the caller's array, else allocated
+ * in the scope. Inputs that the function writes are written only when the whole call has succeeded. */
 BP_EXPORT bp_status bp_call(bp_ctx *c, bp_callable *g, const bp_args *inputs, bp_outputs *outputs);
 /* Tensors only, one result: the common case. NULL: an error. */
 BP_EXPORT bp_tensor *bp_call1(bp_ctx *c, bp_callable *g, uint32_t n, bp_tensor *const *inputs);

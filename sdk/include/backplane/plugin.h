@@ -80,7 +80,7 @@ BP_PRINTF(3, 4) static inline bp_compiled *bp_decline(bp_graph_module *gm, uint3
     return NULL;
 }
 
-/* Says that compiling failed, loudly: the next link is asked, and the failure is reported. code: not 0. Returns NULL. */
+/* Says that compiling failed, loudly: the next link is asked, the failure is reported. code: not 0. Returns NULL. */
 BP_PRINTF(3, 4) static inline bp_compiled *bp_fail(bp_graph_module *gm, bp_status code, const char *fmt, ...)
 {
     BP_FORMAT_TEXT_(fmt);

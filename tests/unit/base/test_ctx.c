@@ -140,9 +140,9 @@ static void log_lines_carry_their_artifact_and_unknown_names_a_suggestion(void *
     log_line(rt, LOG_guards, "shown %d", 1);
     log_line(rt, LOG_graph, "not shown");
     log_error(rt, "bad");
-    assert_string_equal(buf_text(&out), "backplane: warning: BACKPLANE_LOGS names \"gaurds\", which is no log artifact; "
-                                        "did you mean \"guards\"?\nbackplane[guards]: shown 1\n"
-                                        "backplane: error: bad\n");
+    assert_string_equal(buf_text(&out),
+                        "backplane: warning: BACKPLANE_LOGS names \"gaurds\", which is no log artifact; did you mean "
+                        "\"guards\"?\nbackplane[guards]: shown 1\nbackplane: error: bad\n");
     assert_true(log_on(rt, LOG_graph_breaks));
     bp_runtime_unref(rt);
     buf_fini(&out);

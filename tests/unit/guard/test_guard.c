@@ -271,7 +271,8 @@ static void distinct_inputs_may_not_become_one_object(void **state)
     call apart = CALL(T(x), T(y)), one = CALL(T(x), T(x)), swapped = CALL(T(y), T(x));
     guard_set *g = guards_of(&apart);
     assert_holds(g, &swapped);
-    assert_fails(g, &one, "Duplicate tensor found where not expected! 'a' and 'b' are one tensor, and should not alias");
+    assert_fails(g, &one,
+                 "Duplicate tensor found where not expected! 'a' and 'b' are one tensor, and should not alias");
     guard_destroy(g);
 }
 
@@ -284,7 +285,8 @@ static void one_object_given_twice_must_be_given_twice_again(void **state)
     guard_set *g = guards_of(&one);
     assert_holds(g, &other);
     assert_fails(g, &apart, "alias mismatch. expected 'b' to be the very tensor 'a', actual another object");
-    assert_fails(g, &all, "Duplicate tensor found where not expected! 'a' and 'n' are one tensor, and should not alias");
+    assert_fails(g, &all,
+                 "Duplicate tensor found where not expected! 'a' and 'n' are one tensor, and should not alias");
     guard_destroy(g);
 }
 

@@ -106,7 +106,8 @@ static void a_buffer_stays_a_buffer(void **state)
 
 #define ONE(dtype, shape, offsets) "{\"w\":{\"dtype\":" dtype ",\"shape\":" shape ",\"data_offsets\":" offsets "}}"
 static const struct { const char *header; size_t n; bp_status code; const char *words; } DAMAGED[] = {
-    {ONE("\"F32\"", "[2]", "[0,8]"), 7, BP_DATA_LOSS, "field \"w\": data_offsets 0 to 8 lie outside the file's 7 bytes"},
+    {ONE("\"F32\"", "[2]", "[0,8]"), 7, BP_DATA_LOSS,
+     "field \"w\": data_offsets 0 to 8 lie outside the file's 7 bytes"},
     {ONE("\"F32\"", "[2]", "[0,8]"), 9, BP_DATA_LOSS, "field \"data\": 9 bytes, of which 8 belong to a tensor"},
     {ONE("\"F32\"", "[2]", "[0,4]"), 8, BP_DATA_LOSS, "field \"w\": data_offsets give 4 bytes where the shape needs 8"},
     {ONE("\"F32\"", "[2]", "[8,0]"), 8, BP_DATA_LOSS, "lie outside"},

@@ -5,8 +5,8 @@
 #include <backplane/backplane.h>
 #include <stdlib.h>
 
-/* rule|sizes of a|strides of a|sizes of b, or of the view|strides of b|what PyTorch gave ("none": refused). "-": rank 0.
- * suggest gives 1 contiguous, 3 channels_last, 4 channels_last_3d. */
+/* rule|sizes of a|strides of a|sizes of b, or of the view|strides of b|what PyTorch gave ("none": refused). "-": rank
+ * 0. suggest gives 1 contiguous, 3 channels_last, 4 channels_last_3d. */
 static const char *const ROWS[] = {
     "preserve|1 1 3 2|3 3 1 1|||6 6 2 1",
     "preserve|5 1 1 1|7 7 7 7|||1 1 1 1",
@@ -161,7 +161,8 @@ static void shapes_that_do_not_broadcast_are_named_with_their_index(void **state
     (void)state;
     bp_dim a[] = {dim_const(4), dim_const(3)}, b[] = {dim_const(2)}, out[2];
     assert_int_equal(layout_broadcast(c, 2, a, 1, b, out), BP_INVALID_ARGUMENT);
-    assert_contains(bp_error_message(c), "tensor a (3) must match the size of tensor b (2) at non-singleton dimension 1");
+    assert_contains(bp_error_message(c), "tensor a (3) must match the size of tensor b (2) at non-singleton "
+                                         "dimension 1");
     assert_contains(bp_error_text(c), "[4, 3] and [2]");
     bp_error_clear(c);
 }
