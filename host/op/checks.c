@@ -89,11 +89,28 @@ bp_status out_unknown(bp_ctx *c, shape_call *s, bp_dtype dtype, uint32_t n)
     return c->diag.code;
 }
 
+/* An image of one pixel and channel, whose strides fit both layouts, counts as contiguous. */
+bool suggests_channels_last(const bp_tensor *t)
+{
+    static const uint8_t ORDER[2][5] = {{1, 3, 2, 0}, {1, 4, 3, 2, 0}};
+    int64_t least = 0;
+    if ((t->rank != 4 && t->rank != 5) || tensor_step(t, 1) == 0)
+        return false;
+    for (uint32_t i = 0; i < t->rank; i++) {
+        uint32_t d = ORDER[t->rank - 4][i];
+        int64_t step = tensor_step(t, d), n = tensor_dim(t, d);
+        if (n == 0 || step < least || (d == 0 && least == tensor_step(t, 1)))
+            return false;
+        least = n > 1 ? step * n : step;
+    }
+    return true;
+}
+
 bp_status out_format_of(bp_ctx *c, shape_call *s, const bp_tensor *t, bp_dtype dtype, uint32_t rank,
                         const bp_dim *sizes)
 {
     shape_out *o = shape_add_out(c, s, dtype, rank, sizes);
-    if (o && (rank == 4 || rank == 5) && !tensor_is_contiguous(t) && tensor_is_channels_last(t))
+    if (o && rank == t->rank && suggests_channels_last(t))
         layout_memory_format(c, rank, sizes, rank == 4 ? BP_CHANNELS_LAST : BP_CHANNELS_LAST_3D, o->meta.strides);
     return c->diag.code;
 }

@@ -19,7 +19,9 @@ bp_status out_like(bp_ctx *c, shape_call *s, const bp_tensor *t, bp_dtype dtype)
 bp_status out_new(bp_ctx *c, shape_call *s, bp_dtype dtype, uint32_t rank, const bp_dim *sizes);
 /* Adds n outputs whose sizes depend on data. */
 bp_status out_unknown(bp_ctx *c, shape_call *s, bp_dtype dtype, uint32_t n);
-/* Adds a channels-last output when `t` is so laid out and 4-d (5-d), else a contiguous one. */
+/* Whether t's strides look like channels-last ones to PyTorch: they grow in that order, gaps or not. 4-d and 5-d. */
+bool suggests_channels_last(const bp_tensor *t);
+/* Adds an output that is channels-last if t suggests it, else contiguous. */
 bp_status out_format_of(bp_ctx *c, shape_call *s, const bp_tensor *t, bp_dtype dtype, uint32_t rank,
                         const bp_dim *sizes);
 /* "[2, 3]" */

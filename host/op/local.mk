@@ -64,3 +64,5 @@ libgemm_la_CFLAGS = $(AM_CFLAGS) -ffp-contract=fast
 libhost_la_LIBADD += libgemm.la
 libhost_la_SOURCES += %D%/shape_reduce.c %D%/shape_reduce.h %D%/reference/fold.c %D%/reference/fold.h
 libhost_la_SOURCES += %D%/reference/reduce_best.c %D%/reference/reduce_norm.c %D%/reference/reduce_scan.c %D%/reference/reduce_sum.c
+libhost_la_SOURCES += %D%/conv_args.c %D%/conv_args.h %D%/shape_conv.c
+libhost_la_SOURCES += %D%/reference/conv.c %D%/reference/conv.h %D%/reference/conv_image.c

@@ -59,6 +59,7 @@ typedef struct {
     int32_t alias_of;         /* argument index whose storage the result shares, or -1 */
     uint32_t alias_item;      /* which tensor of it, when that argument is a list */
     bool is_argument;         /* the result is that very tensor (in place; contiguous() of a contiguous one) */
+    bool absent;              /* there is no such result this time (a gradient that is not asked for) */
     bool unknown;             /* sizes depend on data (index by a mask): the kernel makes it, a fake run refuses */
 } shape_out;
 

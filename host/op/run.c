@@ -58,7 +58,7 @@ static bp_status make_outputs(bp_ctx *c, op_call *k, const prepared *p, const sh
     TRY(results_reserve(c, k, s->nout));
     for (uint32_t i = 0; i < s->nout; i++) {
         const shape_out *o = &s->out[i];
-        if (o->unknown || ((k->op->flags & OP_DYNAMIC_OUT) && o->alias_of < 0))
+        if (o->absent || o->unknown || ((k->op->flags & OP_DYNAMIC_OUT) && o->alias_of < 0))
             continue;
         k->out[i] = make_one(c, p, o, fake);
         if (!k->out[i])

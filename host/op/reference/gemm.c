@@ -76,12 +76,12 @@ static void run_tasks(void *arg, int64_t begin, int64_t end)
     free(memory);
 }
 
-static bp_status run_real(bp_ctx *c, const gemm_job *j)
+static bool run_real(const gemm_job *j)
 {
     gemm_tasks t = {.job = j, .rows = (j->m + GEMM_MC - 1) / GEMM_MC, .cols = (j->n + GEMM_NC - 1) / GEMM_NC};
     int64_t small = 1 + 32768 / (1 + (j->m < GEMM_MC ? j->m : GEMM_MC) * (j->n < GEMM_NC ? j->n : GEMM_NC));
     parallel_for(j->batch * t.rows * t.cols, small, run_tasks, &t);
-    return atomic_load(&t.failed) ? diag_nomem(&c->diag) : BP_OK;
+    return !atomic_load(&t.failed);
 }
 
 /* -- complex: [re; im] = [a.re, -a.im; a.im, a.re] [b.re; b.im], all real -- */
@@ -138,31 +138,36 @@ static void join(const gemm_job *j, bp_dtype real, int64_t batch, const char *pr
     }
 }
 
-static bp_status run_complex(bp_ctx *c, const gemm_job *j)
+static bool run_complex(const gemm_job *j)
 {
     bp_dtype real = dtype_real_of(j->dtype);
     size_t size = dtype_size(real), na = (size_t)(4 * j->m * j->k), nb = (size_t)(2 * j->k * j->n);
     char *memory = malloc((na + nb + (size_t)(2 * j->m * j->n)) * size + 1);
     if (!memory)
-        return diag_nomem(&c->diag);
+        return false;
     char *a = memory, *b = a + na * size, *product = b + nb * size;
     gemm_job r = {.dtype = real, .batch = 1, .m = 2 * j->m, .n = j->n, .k = 2 * j->k, .a = {a, 2 * j->k, 1, 0},
                   .b = {b, j->n, 1, 0}, .out = product, .out_row = j->n, .out_col = 1};
-    bp_status st = BP_OK;
-    for (int64_t x = 0; x < j->batch && st == BP_OK; x++) {
+    bool ok = true;
+    for (int64_t x = 0; x < j->batch && ok; x++) {
         split_a(j, real, (const char *)j->a.at + 2 * x * j->a.batch * (int64_t)size, a);
         split_b(j, real, (const char *)j->b.at + 2 * x * j->b.batch * (int64_t)size, b);
-        st = run_real(c, &r);
-        if (st == BP_OK)
+        ok = run_real(&r);
+        if (ok)
             join(j, real, x, product);
     }
     free(memory);
-    return st;
+    return ok;
+}
+
+bool gemm_try(const gemm_job *j)
+{
+    if (j->batch == 0 || j->m == 0 || j->n == 0)
+        return true;
+    return dtype_is_complex(j->dtype) ? run_complex(j) : run_real(j);
 }
 
 bp_status gemm_run(bp_ctx *c, const gemm_job *j)
 {
-    if (j->batch == 0 || j->m == 0 || j->n == 0)
-        return BP_OK;
-    return dtype_is_complex(j->dtype) ? run_complex(c, j) : run_real(c, j);
+    return gemm_try(j) ? BP_OK : diag_nomem(&c->diag);
 }

@@ -21,4 +21,6 @@ typedef struct {
 
 /* Runs a job, on several threads when it is large. The only failure is memory. A beta of 0 does not read `add`. */
 bp_status gemm_run(bp_ctx *c, const gemm_job *job);
+/* The same where no context may be touched; false: out of memory. */
+bool gemm_try(const gemm_job *job);
 #endif

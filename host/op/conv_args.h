@@ -1,0 +1,16 @@
+/* The arguments of a convolution, whichever row it is: read by name, one number a spatial dimension. */
+#ifndef HOST_OP_CONV_ARGS_H
+#define HOST_OP_CONV_ARGS_H
+#include "host/op/op.h"
+
+/* front and back: padding before and behind; they differ only for padding="same". */
+typedef struct {
+    uint32_t nd;
+    bool transposed, batched;
+    int64_t groups, stride[3], front[3], back[3], dilation[3], output_padding[3];
+} conv_args;
+
+/* input and weight are the call's; the weight has nd + 2 dimensions, and so has a batched input. Checks each number. */
+bp_status conv_args_read(bp_ctx *c, const op_row *op, const bp_value *args, const bp_tensor *input,
+                         const bp_tensor *weight, conv_args *out);
+#endif
