@@ -5,6 +5,10 @@
 #include <complex.h>
 #include <math.h>
 
+#ifndef CMPLX /* glibc defines it for GCC only */
+#define CMPLX(re, im) __builtin_complex((double)(re), (double)(im))
+#endif
+
 typedef double _Complex cx;
 
 static inline cx cx_mul(cx a, cx b)

@@ -1,8 +1,7 @@
 /* Pointwise operators of one argument that keep its type, or give bools: signs, rounding, tests, logic. */
+#include "host/op/reference/cx.h"
 #include "host/op/reference/loop.h"
 #include "host/op/rows.h"
-#include <complex.h>
-#include <math.h>
 #include <tgmath.h>
 
 LOOPS_F(LOOP_1, abs, fabs(a))
