@@ -10,6 +10,7 @@ script_tests =
 unit_tests += %D%/unit/base/test_ctx
 unit_tests += %D%/unit/base/test_str
 unit_tests += %D%/unit/base/test_tables
+unit_tests += %D%/unit/compile/test_toy
 unit_tests += %D%/unit/guard/test_guard
 unit_tests += %D%/unit/import/test_npy
 unit_tests += %D%/unit/import/test_safetensors
@@ -46,7 +47,7 @@ endif
 TESTS += $(script_tests)
 EXTRA_DIST += $(script_tests) %D%/driver %D%/sum %D%/lib/tap.sh %D%/lib/tap.py \
 	%D%/features.py %D%/features.def
-noinst_HEADERS += %D%/lib/check.h %D%/unit/tensor/casts.def %D%/unit/graph/build.h
+noinst_HEADERS += %D%/lib/check.h %D%/unit/tensor/casts.def %D%/unit/graph/build.h %D%/unit/compile/fixture.h
 
 # Defaults of every program that does not say otherwise: the tests'.
 LDADD = libhost.la $(CMOCKA_LIBS)

@@ -105,10 +105,17 @@ BP_EXPORT bp_dim bp_dim_mul(bp_ctx *c, bp_dim a, bp_dim b);
 BP_EXPORT bp_dim bp_dim_floordiv(bp_ctx *c, bp_dim a, bp_dim b);
 BP_EXPORT bp_dim bp_dim_mod(bp_ctx *c, bp_dim a, bp_dim b);
 
-/* Values of one-element tensors: a value break under capture. After an error: 0. */
+/* Values of one-element tensors: a value break under capture. After an error answers come by turns, true and false, the
+ * largest number and the smallest, so that a loop on them ends. The macros name the place that asks. */
 BP_EXPORT int bp_is_true(bp_ctx *c, bp_tensor *t);
 BP_EXPORT int64_t bp_item_int(bp_ctx *c, bp_tensor *t);
 BP_EXPORT double bp_item_float(bp_ctx *c, bp_tensor *t);
+BP_EXPORT int bp_is_true_at(bp_ctx *c, bp_tensor *t, const char *file, int32_t line);
+BP_EXPORT int64_t bp_item_int_at(bp_ctx *c, bp_tensor *t, const char *file, int32_t line);
+BP_EXPORT double bp_item_float_at(bp_ctx *c, bp_tensor *t, const char *file, int32_t line);
+#define bp_is_true(c, t) bp_is_true_at((c), (t), __FILE__, __LINE__)
+#define bp_item_int(c, t) bp_item_int_at((c), (t), __FILE__, __LINE__)
+#define bp_item_float(c, t) bp_item_float_at((c), (t), __FILE__, __LINE__)
 
 /* -- captured functions -------------------------------------------------------------------------------------------- */
 

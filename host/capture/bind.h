@@ -1,0 +1,43 @@
+/* The values that one call has: its inputs, and what its segments handed on. One thread's; lives as long as the call.
+ *
+ * Inputs are the arguments in order, then attributes of modules in the order in which the path asks for them. */
+#ifndef HOST_CAPTURE_BIND_H
+#define HOST_CAPTURE_BIND_H
+#include "host/capture/path.h"
+
+enum { BIND_INLINE = 24 };
+typedef struct { ref r; bp_tensor *t; } bind_value;
+typedef struct bindings {
+    bp_ctx *c;
+    bp_value *inputs;
+    bind_value *values; /* each holds a reference */
+    uint32_t ninputs, nargs, inputs_cap, nvalues, values_cap;
+    bp_value inputs_inline[BIND_INLINE];
+    bind_value values_inline[BIND_INLINE];
+} bindings;
+
+/* Borrows the arguments' tensors. errors: out of memory. */
+bp_status bind_init(bindings *b, bp_ctx *c, const bp_value *args, uint32_t nargs);
+void bind_fini(bindings *b);
+void bind_reset(bindings *b); /* forgets values and attributes */
+bp_status bind_push_input(bindings *b, const bp_value *v);
+/* Drops the inputs behind the first n, to try another variant of a path. */
+static inline void bind_cut_inputs(bindings *b, uint32_t n) { b->ninputs = n; }
+/* Takes a reference of its own to t, as the value of r. */
+bp_status bind_put(bindings *b, ref r, bp_tensor *t);
+/* The tensor of r, borrowed. NULL: not there (or out of memory, which the context says, for a REF_BASE). */
+bp_tensor *bind_get(bindings *b, ref r);
+/* Input i as a tensor; NULL when it is none. */
+static inline bp_tensor *bind_input(const bindings *b, uint32_t i)
+{
+    return b->inputs[i].kind == BP_VALUE_TENSOR ? b->inputs[i].v.tensor : NULL;
+}
+
+/* Marks in member[0 .. n) the inputs that overlap input i, directly or through others, i among them; returns how many
+ * different tensors they are. */
+uint32_t inputs_component(const bp_value *inputs, uint32_t n, uint32_t i, bool *member);
+/* The bytes under input i's component: where they start, how many they are. member as above. */
+void inputs_range(const bp_value *inputs, uint32_t n, const bool *member, char **start, size_t *nbytes);
+/* A flat tensor of input i's type over that memory; it keeps the storage alive. One reference to the caller. */
+bp_tensor *inputs_base(bp_ctx *c, const bp_value *inputs, uint32_t n, uint32_t i);
+#endif

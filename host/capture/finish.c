@@ -1,0 +1,106 @@
+/* The end of a trace: what the call returns and writes, and what became of its fakes. */
+#include "host/capture/trace.h"
+#include "host/base/log.h"
+#include <stdlib.h>
+
+/* The source whose memory a handle views, or -1. */
+static int32_t root_source(const trace *t, uint32_t n)
+{
+    while (t->handles.at[n].parent)
+        n = t->handles.at[n].parent;
+    return t->handles.at[n].fs->source;
+}
+
+static bp_status describe(trace *t, const bp_tensor *h, out_spec *out)
+{
+    bool ok = true;
+    uint32_t n = h->fake_id;
+    const trace_handle *at = &t->handles.at[n];
+    tensor_meta m;
+    tensor_get_meta(h, &m);
+    *out = (out_spec){.handle = n, .source = root_source(t, n), .storage = at->fs->number,
+                      .requires_grad = (h->flags & TENSOR_REQUIRES_GRAD) != 0};
+    out->meta = meta_copy(&t->arena, &m, &ok);
+    out->is_source = out->source >= 0 && !at->parent;
+    const bp_tensor *base = t->handles.at[at->fs->base].t;
+    tensor_get_meta(base, &m);
+    out->base = meta_copy(&t->arena, &m, &ok);
+    if (out->source >= 0) {
+        out->meta.offset = dim_sub(t->c, h->offset, base->offset);
+        return ok ? t->c->diag.code : trace_nomem(t);
+    }
+    out->value = at->fs->cur;
+    return ok ? BP_OK : trace_nomem(t);
+}
+
+static bp_status add_outs(trace *t, const bp_frame *f, item *end)
+{
+    out_spec *outs = arena_array(&t->arena, f->returns.len, sizeof *outs);
+    if (!outs)
+        return trace_nomem(t);
+    for (uint32_t i = 0; i < f->returns.len; i++) {
+        const bp_tensor *h = f->returns.at[i];
+        if (!h)
+            continue;
+        if (!trace_handle_of(t, h)) {
+            trace_read(t, h); /* says what is wrong with it */
+            return t->c->diag.code;
+        }
+        TRY(describe(t, h, &outs[i]));
+    }
+    end->end.outs = outs;
+    end->end.nouts = f->returns.len;
+    return BP_OK;
+}
+
+static int by_source(const void *a, const void *b)
+{
+    uint32_t x = ((const write_spec *)a)->source, y = ((const write_spec *)b)->source;
+    return x < y ? -1 : x > y;
+}
+
+/* A group's storage has no handle of its own: that is how it is told from its members. */
+static bp_status add_writes(trace *t, item *end)
+{
+    write_spec *writes = arena_array(&t->arena, t->storages.len, sizeof *writes);
+    if (!writes)
+        return trace_nomem(t);
+    for (uint32_t i = 0; i < t->storages.len; i++) {
+        const fake_storage *fs = t->storages.at[i];
+        if (fs->source < 0 || !fs->written || fs->cur == (REF_INPUT | (uint32_t)fs->source))
+            continue;
+        const bp_tensor *h = fs->flat ? NULL : t->handles.at[fs->base].t;
+        bool grad = h && h->flags & TENSOR_REQUIRES_GRAD && !(h->flags & TENSOR_IS_LEAF);
+        writes[end->end.nwrites++] = (write_spec){(uint32_t)fs->source, !h, grad, fs->cur};
+    }
+    qsort(writes, end->end.nwrites, sizeof *writes, by_source);
+    end->end.writes = writes;
+    return BP_OK;
+}
+
+bp_status trace_finish(trace *t, bp_frame *f)
+{
+    item end = {.kind = ITEM_END, .file = t->c->site_file, .line = t->c->site_line};
+    end.end.rng_total = t->rng;
+    TRY(add_outs(t, f, &end));
+    TRY(add_writes(t, &end));
+    TRY(trace_emit(t, &end));
+    t->why = TRACE_RETURNED;
+    return BP_OK;
+}
+
+/* Fakes that somebody still holds are reported (C5.3); all handles are void from now on. */
+void trace_poison(trace *t)
+{
+    for (uint32_t i = 1; i < t->values.len; i++) {
+        tensor_unref(t->values.at[i].fake);
+        t->values.at[i].fake = NULL;
+    }
+    for (uint32_t i = 1; i < t->handles.len; i++) {
+        bp_tensor *h = t->handles.at[i].t;
+        h->flags |= TENSOR_POISONED;
+        if (atomic_load(&h->refs) > 1)
+            log_warn(t->c->rt, "capturing \"%s\": a tensor made at %s:%d is stored beyond the call? return it, or copy_ "
+                               "it into an argument", t->r->name, h->file ? h->file : "?", h->line);
+    }
+}

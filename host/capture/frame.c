@@ -1,0 +1,222 @@
+/* Frames: arguments, attributes and results of one call of a C function. */
+#include "host/capture/frame.h"
+#include "host/capture/trace.h"
+#include "host/tensor/module.h"
+#include <stdlib.h>
+
+/* -- a context's part in captures ---------------------------------------------------------------------------------- */
+
+static void drop_slot(bp_ctx *c, void *slot)
+{
+    (void)c;
+    free(slot);
+}
+
+capture_slot *capture_slot_get(bp_ctx *c)
+{
+    if (!c->slot[CTX_CAPTURE]) {
+        c->slot[CTX_CAPTURE] = calloc(1, sizeof(capture_slot));
+        c->slot_destroy[CTX_CAPTURE] = drop_slot;
+        if (!c->slot[CTX_CAPTURE])
+            ctx_nomem(c);
+    }
+    return c->slot[CTX_CAPTURE];
+}
+
+trace *capture_current(bp_ctx *c)
+{
+    capture_slot *slot = c->slot[CTX_CAPTURE];
+    return slot ? slot->current : NULL;
+}
+
+/* -- life ---------------------------------------------------------------------------------------------------------- */
+
+bp_status args_check(bp_ctx *c, const bp_args *args)
+{
+    for (uint32_t i = 0; args && i < args->n; i++) {
+        const bp_value *v = &args->at[i];
+        bool known = v->kind == BP_VALUE_NONE || v->kind == BP_VALUE_TENSOR || v->kind == BP_VALUE_BOOL ||
+                     v->kind == BP_VALUE_INT || v->kind == BP_VALUE_FLOAT || v->kind == BP_VALUE_STRING;
+        if (!known)
+            return ctx_fail(c, BP_INVALID_ARGUMENT, "argument %u: a value of kind %u is none that a function takes", i,
+                            v->kind);
+        const bp_tensor *t = v->kind == BP_VALUE_TENSOR ? v->v.tensor : NULL;
+        if (v->kind == BP_VALUE_TENSOR && !t)
+            return ctx_fail(c, BP_INVALID_ARGUMENT, "argument %u is a tensor that is NULL: pass kind NONE for none", i);
+        if (v->kind == BP_VALUE_STRING && !v->v.str)
+            return ctx_fail(c, BP_INVALID_ARGUMENT, "argument %u is a string that is NULL", i);
+        if (t && t->flags & TENSOR_POISONED)
+            return ctx_fail(c, BP_FAILED_PRECONDITION, "argument %u is a fake tensor of a finished capture, made at %s:%d",
+                            i, t->file ? t->file : "?", t->line);
+    }
+    return BP_OK;
+}
+
+void frame_init(bp_frame *f, bp_ctx *c, const bp_value *args, uint32_t nargs, void *user)
+{
+    *f = (bp_frame){.c = c, .args = args, .nargs = nargs, .user = user};
+}
+
+void frame_fini(bp_frame *f)
+{
+    for (uint32_t i = 0; i < f->returns.len; i++)
+        tensor_unref(f->returns.at[i]);
+    vec_fini(&f->returns);
+}
+
+bp_status frame_run(bp_frame *f, bp_fn fn)
+{
+    bp_ctx *c = f->c;
+    uint32_t depth = scope_depth(c);
+    scope_push(c);
+    fn(c, f);
+    while (scope_depth(c) > depth)
+        scope_pop(c);
+    if (f->failed)
+        ctx_nomem(c);
+    return c->diag.code;
+}
+
+static void free_array(void *arg, void *data)
+{
+    (void)data;
+    free(arg);
+}
+
+/* The array is the memory of a tensor that the scope owns, so that it lives as long as its entries. */
+static bp_tensor **array_in_scope(bp_ctx *c, uint32_t n)
+{
+    size_t nbytes = (n ? n : 1) * sizeof(bp_tensor *);
+    bp_tensor **at = calloc(n ? n : 1, sizeof *at);
+    bp_dim size = dim_const((int64_t)nbytes), stride = dim_const(1);
+    tensor_meta m = {BP_U8, {BP_CPU, 0}, 1, &size, &stride, dim_const(0)};
+    bp_tensor *holder = at ? tensor_wrap(c, &m, at, nbytes, free_array, at) : NULL;
+    if (!holder) {
+        free(at);
+        ctx_nomem(c);
+        return NULL;
+    }
+    return scope_own(c, holder) ? at : NULL;
+}
+
+bp_status outputs_reserve(bp_ctx *c, bp_outputs *outs, uint32_t n)
+{
+    if (outs->at && outs->cap) {
+        if (n > outs->cap)
+            return ctx_fail(c, BP_INVALID_ARGUMENT, "the function gives %u results, and there is room for %u", n, outs->cap);
+    } else {
+        outs->at = array_in_scope(c, n);
+        if (!outs->at)
+            return c->diag.code;
+    }
+    outs->n = n;
+    return BP_OK;
+}
+
+bp_status frame_give(bp_frame *f, bp_outputs *outs)
+{
+    TRY(outputs_reserve(f->c, outs, f->returns.len));
+    for (uint32_t i = 0; i < f->returns.len; i++) {
+        outs->at[i] = scope_own(f->c, f->returns.at[i]);
+        f->returns.at[i] = NULL;
+    }
+    f->returns.len = 0;
+    return f->c->diag.code;
+}
+
+/* -- what the function asks for ------------------------------------------------------------------------------------ */
+
+/* An eager frame's argument. NULL: there is none. */
+static const bp_value *argument(bp_frame *f, uint32_t i, const char *name)
+{
+    if (!ctx_ok(f->c))
+        return NULL;
+    if (i < f->nargs)
+        return &f->args[i];
+    ctx_fail(f->c, BP_INVALID_ARGUMENT, "argument %u \"%s\": the call passed %u arguments", i, name ? name : "?", f->nargs);
+    return NULL;
+}
+
+static bp_tensor *tensor_argument(bp_frame *f, uint32_t i, const char *name, bool optional)
+{
+    if (f->trace)
+        return trace_arg(f->trace, i, name, optional);
+    const bp_value *v = argument(f, i, name);
+    if (!v || (optional && v->kind == BP_VALUE_NONE))
+        return NULL;
+    return arg_fits(f->c, i, name, v, BP_VALUE_TENSOR) ? v->v.tensor : NULL;
+}
+
+static const bp_value *plain_argument(bp_frame *f, uint32_t i, const char *name, uint32_t kind)
+{
+    if (f->trace)
+        return trace_plain_arg(f->trace, i, name, kind);
+    const bp_value *v = argument(f, i, name);
+    return v && arg_fits(f->c, i, name, v, kind) ? v : NULL;
+}
+
+bp_tensor *bp_arg(bp_frame *f, uint32_t i, const char *name)
+{
+    return tensor_argument(f, i, name, false);
+}
+
+bp_tensor *bp_arg_optional(bp_frame *f, uint32_t i, const char *name)
+{
+    return tensor_argument(f, i, name, true);
+}
+
+int64_t bp_arg_int(bp_frame *f, uint32_t i, const char *name)
+{
+    const bp_value *v = plain_argument(f, i, name, BP_VALUE_INT);
+    return v ? v->v.dim.value : 0;
+}
+
+double bp_arg_float(bp_frame *f, uint32_t i, const char *name)
+{
+    const bp_value *v = plain_argument(f, i, name, BP_VALUE_FLOAT);
+    return !v ? 0 : v->kind == BP_VALUE_INT ? (double)v->v.dim.value : v->v.f[0];
+}
+
+int bp_arg_bool(bp_frame *f, uint32_t i, const char *name)
+{
+    const bp_value *v = plain_argument(f, i, name, BP_VALUE_BOOL);
+    return v ? v->v.i != 0 : 0;
+}
+
+const char *bp_arg_str(bp_frame *f, uint32_t i, const char *name)
+{
+    const bp_value *v = plain_argument(f, i, name, BP_VALUE_STRING);
+    return v ? v->v.str : "";
+}
+
+uint32_t bp_arg_count(bp_frame *f)
+{
+    return f->nargs;
+}
+
+bp_tensor *bp_attr(bp_frame *f, bp_module *m, const char *name)
+{
+    if (!ctx_ok(f->c))
+        return NULL;
+    if (!m || !name) {
+        ctx_fail(f->c, BP_INVALID_ARGUMENT, "bp_attr: the %s is NULL", m ? "name" : "module");
+        return NULL;
+    }
+    trace *t = capture_current(f->c);
+    return t ? trace_attr(t, m, name) : bp_module_get(f->c, m, name);
+}
+
+void *bp_user(bp_frame *f)
+{
+    return f->user;
+}
+
+void bp_return(bp_frame *f, bp_tensor *t)
+{
+    if (!ctx_ok(f->c))
+        return;
+    if (vec_push(&f->returns, t))
+        t ? (void)tensor_ref(t) : (void)0;
+    else
+        f->failed = true;
+}

@@ -1,0 +1,237 @@
+/* Items of a path: comparing, copying and printing them. */
+#include "host/capture/path.h"
+#include <string.h>
+
+static void each_in(const bp_value *v, void (*each)(void *arg, ref r), void *arg)
+{
+    if (v->kind == BP_VALUE_NODE)
+        each(arg, v->v.node);
+    for (uint32_t i = 0; v->kind == BP_VALUE_LIST && i < v->count; i++)
+        each_in(&v->v.items[i], each, arg);
+}
+
+void item_each_ref(const item *it, void (*each)(void *arg, ref r), void *arg)
+{
+    if (it->kind == ITEM_BREAK)
+        each(arg, it->brk.value);
+    for (uint32_t i = 0; it->kind == ITEM_NODE && i < it->node.nargs; i++)
+        each_in(&it->node.args[i], each, arg);
+    if (it->kind != ITEM_END)
+        return;
+    for (uint32_t i = 0; i < it->end.nouts; i++)
+        if (it->end.outs[i].handle && it->end.outs[i].source < 0)
+            each(arg, it->end.outs[i].value);
+    for (uint32_t i = 0; i < it->end.nwrites; i++)
+        each(arg, it->end.writes[i].value);
+}
+
+/* -- comparing ----------------------------------------------------------------------------------------------------- */
+
+bool meta_eq(const tensor_meta *a, const tensor_meta *b)
+{
+    if (a->dtype != b->dtype || a->rank != b->rank || a->device.kind != b->device.kind ||
+        a->device.index != b->device.index)
+        return false;
+    for (uint32_t d = 0; d < a->rank; d++)
+        if (!dim_eq(a->sizes[d], b->sizes[d]) || !dim_eq(a->strides[d], b->strides[d]))
+            return false;
+    return true;
+}
+
+static bool node_eq(const item *a, const item *b)
+{
+    if (a->node.op != b->node.op || a->node.nargs != b->node.nargs || a->node.nresults != b->node.nresults ||
+        a->node.rng_offset != b->node.rng_offset)
+        return false;
+    for (uint32_t i = 0; i < a->node.nargs; i++)
+        if (!value_eq(&a->node.args[i], &b->node.args[i]))
+            return false;
+    for (uint32_t i = 0; i < a->node.nresults; i++)
+        if (!meta_eq(&a->node.metas[i], &b->node.metas[i]))
+            return false;
+    return true;
+}
+
+static bool out_eq(const out_spec *a, const out_spec *b)
+{
+    return a->handle == b->handle && a->source == b->source && a->storage == b->storage && a->value == b->value &&
+           (!a->handle || a->is_source || (meta_eq(&a->meta, &b->meta) && dim_eq(a->meta.offset, b->meta.offset)));
+}
+
+static bool end_eq(const item *a, const item *b)
+{
+    if (a->end.nouts != b->end.nouts || a->end.nwrites != b->end.nwrites || a->end.rng_total != b->end.rng_total)
+        return false;
+    for (uint32_t i = 0; i < a->end.nouts; i++)
+        if (!out_eq(&a->end.outs[i], &b->end.outs[i]))
+            return false;
+    for (uint32_t i = 0; i < a->end.nwrites; i++)
+        if (a->end.writes[i].source != b->end.writes[i].source || a->end.writes[i].value != b->end.writes[i].value)
+            return false;
+    return true;
+}
+
+bool item_eq(const item *a, const item *b)
+{
+    if (a->kind != b->kind)
+        return false;
+    if (a->kind == ITEM_NODE)
+        return node_eq(a, b);
+    return a->kind == ITEM_END ? end_eq(a, b) : a->brk.ask == b->brk.ask && a->brk.value == b->brk.value;
+}
+
+/* -- copying ------------------------------------------------------------------------------------------------------- */
+
+bp_value value_copy(arena *a, const bp_value *v, bool *ok)
+{
+    bp_value to = *v;
+    if (v->kind == BP_VALUE_STRING) {
+        to.v.str = arena_strdup(a, v->v.str);
+        *ok &= to.v.str != NULL;
+    }
+    if (v->kind != BP_VALUE_LIST)
+        return to;
+    bp_value *items = arena_array(a, v->count, sizeof *items);
+    *ok &= items != NULL;
+    for (uint32_t i = 0; items && i < v->count; i++)
+        items[i] = value_copy(a, &v->v.items[i], ok);
+    to.v.items = items;
+    return to;
+}
+
+tensor_meta meta_copy(arena *a, const tensor_meta *m, bool *ok)
+{
+    tensor_meta to = *m;
+    bp_dim *dims = arena_array(a, 2 * (size_t)m->rank, sizeof *dims);
+    if (!dims) {
+        *ok = false;
+        return to;
+    }
+    if (m->rank) {
+        memcpy(dims, m->sizes, m->rank * sizeof *dims);
+        memcpy(dims + m->rank, m->strides, m->rank * sizeof *dims);
+    }
+    to.sizes = dims;
+    to.strides = dims + m->rank;
+    return to;
+}
+
+static bool copy_node(arena *a, const item *from, item *to)
+{
+    bool ok = true;
+    bp_value *args = arena_array(a, from->node.nargs, sizeof *args);
+    tensor_meta *metas = arena_array(a, from->node.nresults, sizeof *metas);
+    if (!args || !metas)
+        return false;
+    for (uint32_t i = 0; i < from->node.nargs; i++)
+        args[i] = value_copy(a, &from->node.args[i], &ok);
+    for (uint32_t i = 0; i < from->node.nresults; i++)
+        metas[i] = meta_copy(a, &from->node.metas[i], &ok);
+    to->node.args = args;
+    to->node.metas = metas;
+    return ok;
+}
+
+static bool copy_end(arena *a, const item *from, item *to)
+{
+    bool ok = true;
+    out_spec *outs = arena_array(a, from->end.nouts, sizeof *outs);
+    to->end.writes = arena_memdup(a, from->end.writes, from->end.nwrites * sizeof *from->end.writes);
+    if (!outs || !to->end.writes)
+        return false;
+    for (uint32_t i = 0; i < from->end.nouts; i++) {
+        outs[i] = from->end.outs[i];
+        outs[i].meta = meta_copy(a, &outs[i].meta, &ok);
+        outs[i].base = meta_copy(a, &outs[i].base, &ok);
+    }
+    to->end.outs = outs;
+    return ok;
+}
+
+bool item_copy(arena *a, const item *from, item *to)
+{
+    *to = *from;
+    if (from->file) {
+        to->file = arena_strdup(a, from->file);
+        if (!to->file)
+            return false;
+    }
+    return from->kind == ITEM_NODE ? copy_node(a, from, to) : from->kind == ITEM_END ? copy_end(a, from, to) : true;
+}
+
+/* -- printing ------------------------------------------------------------------------------------------------------ */
+
+static void print_ref(void *arg, ref r, buf *out)
+{
+    (void)arg;
+    const char *kind = ref_kind(r) == REF_INPUT ? "in" : ref_is_node(r) ? "" : ref_kind(r) == REF_BASE ? "under" : "st";
+    buf_printf(out, "%%%s%u", kind, ref_index(r));
+}
+
+static void print_list(const bp_value *v, void (*name)(void *arg, ref r, buf *out), void *arg, buf *out)
+{
+    buf_putc(out, '[');
+    for (uint32_t i = 0; i < v->count; i++) {
+        buf_puts(out, i ? ", " : "");
+        value_print(&v->v.items[i], name, arg, out);
+    }
+    buf_putc(out, ']');
+}
+
+void value_print(const bp_value *v, void (*name)(void *arg, ref r, buf *out), void *arg, buf *out)
+{
+    switch (v->kind) {
+    case BP_VALUE_NONE: buf_puts(out, "None"); break;
+    case BP_VALUE_NODE: (name ? name : print_ref)(arg, v->v.node, out); break;
+    case BP_VALUE_BOOL: buf_puts(out, v->v.i ? "True" : "False"); break;
+    case BP_VALUE_INT: buf_printf(out, "%lld", (long long)v->v.dim.value); break;
+    case BP_VALUE_FLOAT: buf_double(out, v->v.f[0]); break;
+    case BP_VALUE_COMPLEX:
+        buf_puts(out, "complex(");
+        buf_double(out, v->v.f[0]);
+        buf_puts(out, ", ");
+        buf_double(out, v->v.f[1]);
+        buf_putc(out, ')');
+        break;
+    case BP_VALUE_STRING: buf_quote(out, v->v.str); break;
+    case BP_VALUE_DTYPE: buf_puts(out, dtype_get((bp_dtype)v->v.i)->brief); break;
+    case BP_VALUE_DEVICE: buf_printf(out, "device(%d:%d)", v->v.device.kind, v->v.device.index); break;
+    case BP_VALUE_LIST: print_list(v, name, arg, out); break;
+    default: buf_printf(out, "<%u:%lld>", v->kind, (long long)v->v.i); break;
+    }
+}
+
+void meta_print(const tensor_meta *m, buf *out)
+{
+    buf_printf(out, "%s[", dtype_get(m->dtype)->brief);
+    for (uint32_t d = 0; d < m->rank; d++)
+        buf_printf(out, "%s%lld", d ? ", " : "", (long long)m->sizes[d].value);
+    for (uint32_t d = 0; d < m->rank; d++)
+        buf_printf(out, "%s%lld", d ? ", " : "; ", (long long)m->strides[d].value);
+    buf_putc(out, ']');
+    if (m->device.kind != BP_CPU)
+        buf_printf(out, "@%d:%d", m->device.kind, m->device.index);
+}
+
+static void print_node(const item *it, buf *out)
+{
+    buf_printf(out, "%%%u = %s(", it->node.first, it->node.op->target);
+    for (uint32_t i = 0; i < it->node.nargs; i++) {
+        buf_puts(out, i ? ", " : "");
+        value_print(&it->node.args[i], NULL, NULL, out);
+    }
+    buf_putc(out, ')');
+}
+
+void item_print(const item *it, buf *out)
+{
+    if (it->kind == ITEM_NODE) {
+        print_node(it, out);
+    } else if (it->kind == ITEM_BREAK) {
+        buf_printf(out, "%s(", ask_name(it->brk.ask));
+        print_ref(NULL, it->brk.value, out);
+        buf_putc(out, ')');
+    } else {
+        buf_printf(out, "return %u results, write %u inputs", it->end.nouts, it->end.nwrites);
+    }
+}

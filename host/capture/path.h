@@ -1,0 +1,76 @@
+/* A path: what one run of a captured function recorded, as a list of items.
+ *
+ * Items are operator calls on functionalized values, breaks (a value was asked for) and one end. A value is known by a
+ * ref: an input of the call, the range of memory under overlapping inputs, or the result of a node, numbered from 1 in
+ * the order of recording. Since the C function is deterministic between breaks, equal outcomes give equal refs: a ref
+ * means the same in every call that takes the path. In an item's arguments a tensor is a NODE value that holds its ref. */
+#ifndef HOST_CAPTURE_PATH_H
+#define HOST_CAPTURE_PATH_H
+#include "host/capture/outcome.h"
+#include "host/op/op.h"
+
+typedef uint32_t ref;
+#define REF_INPUT (1u << 30)   /* | source: an input as the call brought it */
+#define REF_BASE (2u << 30)    /* | first source: the memory under a component of overlapping inputs (C6.2) */
+#define REF_STORAGE (3u << 30) /* | number: a real storage behind a commit; for opaque steps */
+static inline uint32_t ref_kind(ref r) { return r & REF_STORAGE; }
+static inline uint32_t ref_index(ref r) { return r & ~REF_STORAGE; }
+static inline bool ref_is_node(ref r) { return r && !ref_kind(r); }
+
+/* A returned tensor. Equal handles are the same object; equal storages share memory. */
+typedef struct {
+    uint32_t handle;       /* 0: a NULL result */
+    int32_t source;        /* >= 0: this input, or a view of it; -1: made by the function */
+    bool is_source;        /* it is that very object */
+    uint32_t storage;      /* number of the storage, when made */
+    ref value;             /* the storage's last value, when made */
+    tensor_meta meta;      /* of the tensor; its offset counts from the source's, or from the storage's start */
+    tensor_meta base;      /* layout of the whole storage, when made */
+    bool requires_grad;
+} out_spec;
+
+/* An input whose memory must hold `value` after the call. whole: the range under its component, else the input.
+ * requires_grad: it then requires grad, as a result. */
+typedef struct { uint32_t source; bool whole, requires_grad; ref value; } write_spec;
+
+enum item_kind { ITEM_NODE = 1, ITEM_BREAK, ITEM_END };
+typedef struct item {
+    enum item_kind kind;
+    int32_t line;
+    const char *file;             /* where the C code stood, or NULL */
+    union {
+        struct {
+            const op_row *op;
+            const bp_value *args; /* one a schema argument */
+            tensor_meta *metas;   /* one a result */
+            ref first;            /* of its results */
+            uint32_t nargs, nresults;
+            bool returns_list;
+            uint64_t rng_offset;  /* where its numbers start, from the transaction's base */
+        } node;
+        struct { enum ask_kind ask; ref value; } brk;
+        struct {
+            const out_spec *outs;
+            const write_spec *writes; /* in order of sources */
+            uint32_t nouts, nwrites;
+            uint64_t rng_total;   /* by which the generator moves */
+        } end;
+    };
+} item;
+
+/* Calls each for every ref in an item's arguments, in order; an item may name a ref several times. */
+void item_each_ref(const item *it, void (*each)(void *arg, ref r), void *arg);
+/* Whether a replay recorded the same: operators, arguments, layouts, what is asked. Places do not count. */
+bool item_eq(const item *a, const item *b);
+/* A copy that lives in a. NULL pointers inside it (out of memory) make the result false. */
+bool item_copy(arena *a, const item *from, item *to);
+/* Copies of values and metadata in an arena. On failure ok becomes false. */
+bp_value value_copy(arena *a, const bp_value *v, bool *ok);
+tensor_meta meta_copy(arena *a, const tensor_meta *m, bool *ok);
+bool meta_eq(const tensor_meta *a, const tensor_meta *b); /* the offset does not count */
+/* "%3 = aten.add.Scalar(b, 1)", for the capture log and for messages on impure functions. */
+void item_print(const item *it, buf *out);
+/* The canonical text of a value in which refs are renamed by `name` (NULL: as they are). */
+void value_print(const bp_value *v, void (*name)(void *arg, ref r, buf *out), void *arg, buf *out);
+void meta_print(const tensor_meta *m, buf *out);
+#endif

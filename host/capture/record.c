@@ -1,0 +1,265 @@
+/* Operator calls under capture: what each kind of row leaves in the trace.
+ *
+ * The shape rule runs on the function's handles first, so that the function sees the metadata, aliasing and errors that
+ * eager gives. Then the call is recorded on values: a functional row as it is; a view as a link of its handle's chain; a
+ * row in place as its functional row and a write. */
+#include "host/capture/trace.h"
+#include <string.h>
+
+/* -- functional rows ----------------------------------------------------------------------------------------------- */
+
+static bool plain_value(trace *t, const bp_value *arg, const bp_value *value)
+{
+    for (uint32_t i = 0; arg->kind == BP_VALUE_LIST && i < arg->count; i++)
+        if (!plain_value(t, &arg->v.items[i], &value->v.items[i]))
+            return false;
+    if (arg->kind != BP_VALUE_TENSOR || value->kind != BP_VALUE_NODE)
+        return true;
+    tensor_meta a, b;
+    tensor_get_meta(arg->v.tensor, &a);
+    tensor_get_meta(trace_fake(t, value->v.node), &b);
+    return meta_eq(&a, &b);
+}
+
+/* Whether values are laid out as the handles that they are read through: their results are then alike too. */
+static bool plain(trace *t, const op_call *k, const bp_value *values)
+{
+    for (uint32_t i = 0; i < k->nargs; i++)
+        if (!plain_value(t, &k->args[i], &values[i]))
+            return false;
+    return true;
+}
+
+static bp_status own_result(trace *t, bp_tensor *h, ref value)
+{
+    fake_storage *fs = trace_add_storage(t, -1, value);
+    return fs && trace_add_handle(t, tensor_ref(h), fs, 0) ? BP_OK : BP_RESOURCE_EXHAUSTED;
+}
+
+static bp_status record_functional(trace *t, op_call *k)
+{
+    bp_value *values = trace_refs(t, k->args, k->nargs);
+    if (!values)
+        return BP_ABORTED;
+    for (uint32_t i = 0; i < k->nout; i++)
+        if (!k->out[i])
+            return trace_stop(t, TRACE_DECLINED, "%s gives a result that is None", k->op->target);
+    ref first;
+    bool known = plain(t, k, values);
+    TRY(trace_node(t, k->op, values, known ? k->out : NULL, k->nout, &first));
+    for (uint32_t i = 0; i < k->nout; i++)
+        TRY(own_result(t, k->out[i], first + i));
+    return BP_OK;
+}
+
+/* -- views --------------------------------------------------------------------------------------------------------- */
+
+enum { CHAIN_MAX = 4096 };
+
+static uint32_t chain_length(const trace *t, uint32_t n)
+{
+    uint32_t len = 0;
+    for (; t->handles.at[n].parent; n = t->handles.at[n].parent)
+        len++;
+    return len;
+}
+
+/* as_strided counts from the start of the storage: it becomes a view of the whole storage, at an explicit offset. */
+static bp_status absolute(trace *t, const op_call *k, const bp_tensor *out, uint32_t *parent, bp_value *args)
+{
+    const trace_handle *h = &t->handles.at[*parent];
+    bool from_self = k->nargs == 4 && arg_is_none(k->args, 3);
+    if (h->fs->source < 0 && h->fs->base) {
+        *parent = h->fs->base;
+        args[3] = value_dim(out->offset);
+        return BP_OK;
+    }
+    if (from_self && !h->parent && !h->fs->group)
+        return BP_OK;
+    return trace_stop(t, TRACE_DECLINED, "as_strided of an input at an offset in its storage");
+}
+
+static bp_status add_view(trace *t, const op_call *k, bp_tensor *out, uint32_t parent, const bp_value *args,
+                          uint32_t result)
+{
+    bp_value *own = arena_memdup(&t->arena, args, k->nargs * sizeof *own);
+    if (!own)
+        return trace_nomem(t);
+    if (!strcmp(k->op->id, "as_strided_default"))
+        TRY(absolute(t, k, out, &parent, own));
+    uint32_t n = trace_add_handle(t, tensor_ref(out), t->handles.at[parent].fs, parent);
+    if (!n)
+        return BP_RESOURCE_EXHAUSTED;
+    trace_handle *h = &t->handles.at[n];
+    h->view = k->op;
+    h->args = own;
+    h->nargs = k->nargs;
+    h->result = result;
+    return BP_OK;
+}
+
+static bp_status record_view(trace *t, op_call *k)
+{
+    const bp_tensor *self = arg_tensor(k->args, 0);
+    uint32_t parent = self->fake_id;
+    bp_value *args = trace_refs(t, k->args, k->nargs); /* argument 0 is set anew at each reading */
+    if (!args)
+        return BP_ABORTED;
+    if (chain_length(t, parent) >= CHAIN_MAX)
+        return trace_stop(t, TRACE_DECLINED, "a view of a view, %d deep", CHAIN_MAX);
+    for (uint32_t i = 0; i < k->nout; i++)
+        TRY(add_view(t, k, k->out[i], parent, args, i));
+    return k->nout && trace_read(t, k->out[0]) ? BP_OK : BP_ABORTED; /* recorded where it was called */
+}
+
+/* -- rows in place ------------------------------------------------------------------------------------------------- */
+
+/* The functional row's arguments, by the names that both schemas share. */
+static bp_value *functional_args(trace *t, const op_call *k)
+{
+    const schema *from = k->op->schema, *to = k->op->functional->schema;
+    bp_value *args = arena_array(&t->arena, to->nargs, sizeof *args);
+    if (!args)
+        return trace_nomem(t), NULL;
+    for (uint32_t i = 0; i < to->nargs; i++) {
+        int32_t j = schema_find(from, to->args[i].name);
+        args[i] = j >= 0 ? k->args[j] : to->args[i].has_default ? to->args[i].default_value : value_none();
+    }
+    return trace_refs(t, args, to->nargs);
+}
+
+static bool same_sizes(const bp_tensor *a, const bp_tensor *b)
+{
+    if (a->rank != b->rank)
+        return false;
+    for (uint32_t d = 0; d < a->rank; d++)
+        if (!dim_eq(a->sizes[d], b->sizes[d]))
+            return false;
+    return true;
+}
+
+/* Stores a value in a handle as eager stores a result: cast and expanded to the tensor that is written. */
+static bp_status store(trace *t, const bp_tensor *h, ref value)
+{
+    value = value ? trace_cast(t, value, h->dtype) : 0;
+    if (value && !same_sizes(trace_fake(t, value), h))
+        value = trace_expand(t, value, h);
+    return value ? trace_write(t, h, value) : BP_ABORTED;
+}
+
+/* copy_ keeps nothing of what was there: the source's value becomes the tensor's. */
+static bp_status record_copy(trace *t, const op_call *k)
+{
+    const bp_tensor *src = arg_tensor(k->args, 1);
+    return src ? store(t, arg_tensor(k->args, 0), trace_read(t, src))
+               : trace_stop(t, TRACE_DECLINED, "copy_ from a number");
+}
+
+static bp_status record_inplace(trace *t, op_call *k)
+{
+    if (k->op->functional->flags & (OP_VIEW | OP_DYNAMIC_OUT | OP_EFFECT))
+        return trace_stop(t, TRACE_DECLINED, "%s changes a tensor's sizes in place", k->op->target);
+    if (!strcmp(k->op->id, "copy_inplace_default"))
+        return record_copy(t, k);
+    bp_value *values = functional_args(t, k);
+    ref first;
+    if (!values)
+        return BP_ABORTED;
+    TRY(trace_node(t, k->op->functional, values, NULL, 0, &first));
+    uint32_t n = vec_last(&t->items).node.nresults;
+    for (uint32_t i = 0; i < n && i < k->nout; i++)
+        TRY(store(t, k->out[i], first + i));
+    return BP_OK;
+}
+
+/* -- any call ------------------------------------------------------------------------------------------------------ */
+
+static bool writes_arguments(const op_call *k)
+{
+    for (uint32_t i = 0; i < k->nargs; i++)
+        if (k->op->schema->args[i].ty.writes && !arg_is_none(k->args, i))
+            return true;
+    return false;
+}
+
+static bp_status ask(trace *t, op_call *k)
+{
+    bp_tensor *h = arg_tensor(k->args, 0);
+    if (!h)
+        return op_fail(t->c, k->op, BP_INVALID_ARGUMENT, "the tensor is NULL");
+    enum ask_kind kind = h->dtype == BP_BOOL ? ASK_BOOL : dtype_is_float(h->dtype) ? ASK_FLOAT : ASK_INT;
+    outcome o;
+    if (!trace_ask(t, kind, h, &o))
+        return ctx_ok(t->c) ? BP_ABORTED : t->c->diag.code;
+    k->item = kind == ASK_FLOAT ? value_float(outcome_float(o)) : kind == ASK_INT ? value_int(outcome_int(o))
+                                                                                  : value_bool(outcome_bool(o));
+    return BP_OK;
+}
+
+/* What cannot be recorded, by the row alone. */
+static bp_status decline(trace *t, const op_call *k)
+{
+    uint32_t flags = k->op->flags;
+    if (flags & OP_EFFECT)
+        return trace_stop(t, TRACE_DECLINED, "%s has an effect: it is an opaque step", k->op->target);
+    if (flags & OP_DYNAMIC_OUT)
+        return trace_stop(t, TRACE_DECLINED, "%s gives a result whose size depends on data", k->op->target);
+    if (!k->op->functional && writes_arguments(k))
+        return trace_stop(t, TRACE_DECLINED, "%s writes an argument besides its results", k->op->target);
+    return BP_OK;
+}
+
+/* Every tensor of a call must be a handle of this capture (C5.1). */
+static bool check_tensors(trace *t, const bp_value *v)
+{
+    for (uint32_t i = 0; v->kind == BP_VALUE_LIST && i < v->count; i++)
+        if (!check_tensors(t, &v->v.items[i]))
+            return false;
+    if (v->kind == BP_VALUE_GENERATOR && v->v.tensor)
+        return trace_stop(t, TRACE_DECLINED, "a generator of its own is used"), false;
+    const bp_tensor *h = v->kind == BP_VALUE_TENSOR ? v->v.tensor : NULL;
+    if (!h || trace_handle_of(t, h) || (h->flags & TENSOR_WRAPPED_NUMBER && !tensor_is_fake(h)))
+        return true;
+    trace_read(t, h); /* says what is wrong with it */
+    return false;
+}
+
+static bool is_alias(const op_call *k, uint32_t i)
+{
+    const bp_tensor *self = k->nargs ? arg_tensor(k->args, 0) : NULL;
+    return self && k->out[i] && k->out[i] != self && k->out[i]->store == self->store;
+}
+
+static bp_status record(trace *t, op_call *k)
+{
+    if (k->op->functional)
+        return record_inplace(t, k);
+    if (k->nout && is_alias(k, 0))
+        return record_view(t, k);
+    if (k->nout && trace_handle_of(t, k->out[0]))
+        return BP_OK; /* contiguous() of a contiguous tensor and kin: the very argument */
+    return record_functional(t, k);
+}
+
+bp_status trace_call(bp_ctx *c, dispatch_mode *self, void *op_call_)
+{
+    trace *t = (trace *)self;
+    op_call *k = op_call_;
+    k->nargs = k->op->schema->nargs;
+    if (t->why != TRACE_RUNNING)
+        return ctx_fail(c, BP_ABORTED, "the capture of \"%s\" has ended", t->r->name);
+    for (uint32_t i = 0; i < k->nargs; i++)
+        if (!check_tensors(t, &k->args[i]))
+            return c->diag.code;
+    if (k->op->flags & OP_ITEM)
+        return ask(t, k);
+    TRY(decline(t, k));
+    TRY(op_run_fake(c, k));
+    bp_status st = record(t, k);
+    if (st == BP_OK)
+        return BP_OK;
+    for (uint32_t i = 0; i < k->nout; i++)
+        tensor_unref(k->out[i]);
+    k->nout = 0;
+    return ctx_ok(c) ? st : c->diag.code;
+}

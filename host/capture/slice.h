@@ -1,0 +1,27 @@
+/* Slices: the value of a ref on this call's inputs, by reference kernels (C2.2).
+ *
+ * A value that the call has already is taken; the rest is computed from recorded items, which are functional, so nothing
+ * of the caller's is ever written. Results are kept for the slicer's life. It runs real tensors at the bottom: no modes,
+ * no grad, each random node at its own place in the stream. One thread's. */
+#ifndef HOST_CAPTURE_SLICE_H
+#define HOST_CAPTURE_SLICE_H
+#include "host/capture/bind.h"
+#include "sdk/base/map.h"
+
+typedef struct {
+    bp_ctx *c;
+    bindings *vals;
+    uint64_t rng_base;                           /* generator offset at the start of the transaction */
+    const item *(*item_of)(void *arg, ref r);    /* the node that makes r; NULL: unknown */
+    void *arg;
+    map memo;                                    /* ref -> tensor, counted */
+    uint32_t evaluated;                          /* nodes */
+} slicer;
+
+/* Borrowed. NULL: the context has the error. */
+bp_tensor *slice_value(slicer *s, ref r);
+void slice_fini(slicer *s);
+/* A copy of args in which each ref is the tensor that `get` gives for it; memory from a. NULL: get gave none, or no
+ * memory. */
+bp_value *args_with_tensors(arena *a, const bp_value *args, uint32_t n, bp_tensor *(*get)(void *arg, ref r), void *arg);
+#endif

@@ -1,0 +1,174 @@
+/* Inputs of a trace: arguments and attributes of modules, as fakes.
+ *
+ * A source is guarded in the segment that first asks for it (C6.1). Inputs that are one object are one handle. Fakes of
+ * inputs that share a storage share a fake one, so that checks on overlap see what they would see in eager. */
+#include "host/capture/trace.h"
+#include "host/tensor/module.h"
+
+static const char *kind_name(uint32_t kind)
+{
+    switch (kind) {
+    case BP_VALUE_NONE: return "NULL";
+    case BP_VALUE_TENSOR: return "a tensor";
+    case BP_VALUE_BOOL: return "a bool";
+    case BP_VALUE_INT: return "an int";
+    case BP_VALUE_FLOAT: return "a float";
+    case BP_VALUE_STRING: return "a string";
+    default: return "a value of another kind";
+    }
+}
+
+bp_status trace_begin_sources(trace *t)
+{
+    for (uint32_t i = 0; i < t->r->vals->nargs; i++)
+        if (!vec_push(&t->sources, (trace_source){.role = BP_ROLE_USER}))
+            return trace_nomem(t);
+    return BP_OK;
+}
+
+/* -- fakes --------------------------------------------------------------------------------------------------------- */
+
+/* A fake of the whole storage of t, made once a storage. Borrowed. */
+static bp_tensor *flat_of(trace *t, const bp_tensor *real)
+{
+    for (uint32_t i = 0; i < t->flats.len; i++)
+        if (t->flats.at[i].real == real->store)
+            return t->flats.at[i].fake;
+    bp_dim size = dim_const((int64_t)real->store->nbytes), stride = dim_const(1);
+    tensor_meta m = {BP_U8, tensor_device(real), 1, &size, &stride, dim_const(0)};
+    bp_tensor *fake = tensor_new_fake(t->c, &m);
+    if (fake && vec_push(&t->flats, (trace_flat){real->store, fake}))
+        return fake;
+    tensor_unref(fake);
+    return NULL;
+}
+
+static bp_tensor *fake_of(trace *t, const bp_tensor *real)
+{
+    tensor_meta m;
+    tensor_get_meta(real, &m);
+    bp_tensor *flat = flat_of(t, real), *fake = flat ? tensor_view(t->c, flat, &m) : NULL;
+    if (fake)
+        fake->flags = (uint8_t)(real->flags & (TENSOR_REQUIRES_GRAD | TENSOR_IS_LEAF));
+    return fake;
+}
+
+/* Another source that is the same object and has a handle already. */
+static const trace_source *same_object(const trace *t, uint32_t i)
+{
+    for (uint32_t j = 0; j < t->sources.len; j++)
+        if (j != i && t->sources.at[j].handle && bind_input(t->r->vals, j) == bind_input(t->r->vals, i))
+            return &t->sources.at[j];
+    return NULL;
+}
+
+static bp_status touch(trace *t, uint32_t i)
+{
+    trace_source *s = &t->sources.at[i];
+    if (s->touched)
+        return BP_OK;
+    s->touched = true;
+    return vec_push(&vec_last(&t->segments).touched, i) ? BP_OK : trace_nomem(t);
+}
+
+/* The handle of tensor source i, made at its first use. */
+static bp_tensor *handle(trace *t, uint32_t i)
+{
+    if (touch(t, i) != BP_OK)
+        return NULL;
+    trace_source *s = &t->sources.at[i];
+    if (s->handle)
+        return t->handles.at[s->handle].t;
+    const trace_source *same = same_object(t, i);
+    if (same) {
+        s->handle = same->handle;
+        s->fs = same->fs;
+        return t->handles.at[s->handle].t;
+    }
+    fake_storage *fs = s->fs ? s->fs : trace_add_storage(t, (int32_t)i, REF_INPUT | i);
+    bp_tensor *fake = fs ? fake_of(t, bind_input(t->r->vals, i)) : NULL;
+    uint32_t n = fake ? trace_add_handle(t, fake, fs, 0) : 0;
+    if (!n)
+        return trace_nomem(t), NULL;
+    t->sources.at[i].handle = n;
+    t->sources.at[i].fs = fs;
+    return fake;
+}
+
+/* -- arguments ----------------------------------------------------------------------------------------------------- */
+
+/* The i-th argument's value, named. NULL: there is none. */
+static const bp_value *argument(trace *t, uint32_t i, const char *name)
+{
+    if (t->why != TRACE_RUNNING || !ctx_ok(t->c))
+        return NULL;
+    if (i >= t->r->vals->nargs) {
+        ctx_fail(t->c, BP_INVALID_ARGUMENT, "argument %u \"%s\": the call passed %u arguments", i, name ? name : "?",
+                 t->r->vals->nargs);
+        return NULL;
+    }
+    trace_source *s = &t->sources.at[i];
+    if (!s->name && name && !(s->name = arena_strdup(&t->arena, name)))
+        trace_nomem(t);
+    return touch(t, i) == BP_OK ? &t->r->vals->inputs[i] : NULL;
+}
+
+static void wrong_kind(bp_ctx *c, uint32_t i, const char *name, const char *expected, uint32_t kind)
+{
+    ctx_fail(c, BP_INVALID_ARGUMENT, "argument %u \"%s\": expected %s, got %s", i, name ? name : "?", expected,
+             kind_name(kind));
+}
+
+bool arg_fits(bp_ctx *c, uint32_t i, const char *name, const bp_value *v, uint32_t kind)
+{
+    if (v->kind == kind || (kind == BP_VALUE_FLOAT && v->kind == BP_VALUE_INT))
+        return true;
+    wrong_kind(c, i, name, kind_name(kind), v->kind);
+    return false;
+}
+
+bp_tensor *trace_arg(trace *t, uint32_t i, const char *name, bool optional)
+{
+    const bp_value *v = argument(t, i, name);
+    if (!v)
+        return NULL;
+    if (v->kind == BP_VALUE_TENSOR)
+        return handle(t, i);
+    if (v->kind != BP_VALUE_NONE || !optional)
+        wrong_kind(t->c, i, name, optional ? "a tensor or NULL" : "a tensor", v->kind);
+    return NULL;
+}
+
+const bp_value *trace_plain_arg(trace *t, uint32_t i, const char *name, uint32_t kind)
+{
+    const bp_value *v = argument(t, i, name);
+    return v && arg_fits(t->c, i, name, v, kind) ? v : NULL;
+}
+
+/* -- attributes ---------------------------------------------------------------------------------------------------- */
+
+static bp_tensor *add_attr(trace *t, bp_module *m, uint32_t entry)
+{
+    const module_entry *e = &m->entries.at[entry];
+    uint32_t i = t->sources.len;
+    trace_source s = {.role = e->role, .module = m, .entry = entry, .name = arena_strdup(&t->arena, e->name)};
+    bp_value v = value_tensor(e->t);
+    if (!s.name || !vec_push(&t->sources, s))
+        return trace_nomem(t), NULL;
+    if (bind_push_input(t->r->vals, &v) != BP_OK || trace_source_added(t, i) != BP_OK)
+        return NULL;
+    return handle(t, i);
+}
+
+bp_tensor *trace_attr(trace *t, bp_module *m, const char *name)
+{
+    if (t->why != TRACE_RUNNING || !ctx_ok(t->c))
+        return NULL;
+    int32_t entry = module_find(m, name);
+    if (entry < 0)
+        return bp_module_get(t->c, m, name); /* says which name is near */
+    for (uint32_t i = t->r->vals->nargs; i < t->sources.len; i++)
+        if (t->sources.at[i].module == m && t->sources.at[i].entry == (uint32_t)entry)
+            return handle(t, i);
+    return add_attr(t, m, (uint32_t)entry);
+}

@@ -1,0 +1,162 @@
+/* Traces: a captured function run on fakes, recorded as a path (docs/capture.md).
+ *
+ * The trace is a dispatch mode. It functionalizes while it records: a fake storage has a current SSA value; a handle is
+ * a view of a storage, known by the chain of view operators that leads to it; a write in place makes a new value of the
+ * storage. When the function asks for a value, the trace computes it on the call's real inputs by reference kernels (a
+ * slice) and goes on, or takes the answer from the log of what this call has already observed. One thread's. */
+#ifndef HOST_CAPTURE_TRACE_H
+#define HOST_CAPTURE_TRACE_H
+#include "host/capture/bind.h"
+#include "host/capture/frame.h"
+#include "host/capture/slice.h"
+#include "sdk/base/map.h"
+
+enum trace_end {
+    TRACE_RUNNING,
+    TRACE_RETURNED,  /* the path is complete */
+    TRACE_AT_BREAK,  /* it ends at its last break, whose value the data withhold; nothing is known of what follows */
+    TRACE_OPEN,      /* it ends at a break beyond the limit */
+    TRACE_FAILED,    /* the function's own error: eager says it in its words (C1.5) */
+    TRACE_DECLINED,  /* something that is not captured: such calls run eagerly, for `reason` */
+    TRACE_REFUSED,   /* the caller's mistake: the context has the error */
+    TRACE_IMPURE     /* the prefix differs from the recorded one (C5.4) */
+};
+
+typedef struct {
+    bp_fn fn;
+    void *user;
+    const char *name;             /* of the function, for messages */
+    bindings *vals;               /* the call's values; attributes of modules are appended to its inputs */
+    const outcome *log;           /* what the call has observed, in order: forced */
+    const item *const *expect;    /* the path up to there: a replay that differs is impure */
+    uint32_t nlog, nexpect;
+    uint32_t node_limit, break_limit;
+    uint64_t rng_base;            /* generator offset at the start of the transaction */
+    bool fullgraph;               /* a break is an error */
+} trace_request;
+
+/* Where an input comes from. Arguments first, then attributes. */
+typedef struct {
+    const char *name;             /* of bp_arg, or the attribute's dotted name; NULL: not asked for yet */
+    int32_t role;                 /* BP_ROLE_* */
+    struct bp_module *module;     /* of an attribute; borrowed */
+    uint32_t entry;               /* its index there */
+    bool touched;
+    uint32_t handle;              /* of a touched tensor */
+    struct fake_storage *fs;
+    enum { SOURCE_UNASKED, SOURCE_TENSOR, SOURCE_OPTIONAL, SOURCE_INT, SOURCE_FLOAT, SOURCE_BOOL, SOURCE_STRING } asked;
+} trace_source;
+
+/* What one segment adds to its path, its items aside. */
+typedef struct {
+    uint32_t first_item, nsources; /* nsources: known at its end */
+    ref first_value;
+    uint64_t rng_start;
+    ambient ambient;
+    VEC(uint32_t) touched;        /* sources first asked for here: guarded */
+    VEC(uint32_t) written;        /* sources whose overlaps are guarded here */
+} trace_segment;
+
+/* A storage of the trace. Its value is that of the group once an overlapping input of it was written. */
+typedef struct fake_storage {
+    ref cur;
+    int32_t source;               /* >= 0: an input's memory; -1: made by the function */
+    uint32_t number, base;        /* base: the handle of the whole; 0 for a group */
+    bool written, guarded;        /* guarded: its overlaps are checked from some segment on */
+    struct fake_storage *group;
+    bp_tensor *flat;              /* of a group: the fake of the range */
+} fake_storage;
+
+/* A fake tensor that the function holds. */
+typedef struct {
+    bp_tensor *t;                 /* a reference */
+    fake_storage *fs;
+    uint32_t parent;              /* handle that it is a view of; 0: it is the whole storage */
+    const op_row *view;           /* how, with its arguments (argument 0 is the parent) */
+    const bp_value *args;
+    uint32_t nargs, result;
+} trace_handle;
+
+typedef struct {
+    uint32_t item, result;
+    bool folds;                   /* made of constants alone */
+    bp_tensor *fake;              /* its metadata as a tensor, a reference */
+} trace_value;
+
+typedef struct { const storage *real; bp_tensor *fake; } trace_flat;
+
+struct trace {
+    dispatch_mode mode;           /* first */
+    bp_ctx *c;
+    const trace_request *r;
+    arena arena;
+    uint32_t epoch;
+    enum trace_end why;
+    char reason[1024];            /* of an end other than TRACE_RETURNED */
+    VEC(item) items;
+    VEC(trace_value) values;      /* by ref; 0 is unused */
+    VEC(trace_handle) handles;    /* by number; 0 is unused */
+    VEC(fake_storage *) storages;
+    VEC(trace_source) sources;
+    VEC(trace_segment) segments;  /* the last one is open while the function runs */
+    VEC(outcome) guesses;         /* what slices answered behind the log */
+    map views;                    /* (value, view operator, arguments) -> ref, in this segment */
+    map asked;                    /* (kind, value) -> outcome index + 1 in `answers` */
+    VEC(outcome) answers;
+    map lines;                    /* (file, line) -> how often it recorded, for the node limit */
+    uint32_t nbreaks, nnodes;
+    slicer slices;
+    uint64_t rng;                 /* increment so far */
+    VEC(trace_flat) flats;        /* fakes of whole input storages */
+};
+
+/* Runs the function and records it. NULL: out of memory, the context says so. The context has an error afterwards only
+ * for TRACE_REFUSED. */
+trace *trace_run(bp_ctx *c, const trace_request *r);
+void trace_destroy(trace *t);
+/* The path's items as text, a line each. */
+void trace_print(const trace *t, buf *out);
+
+/* -- for frames -- */
+bp_tensor *trace_arg(trace *t, uint32_t i, const char *name, bool optional);
+/* A number or string argument; NULL: not of that kind (the context says so). */
+const bp_value *trace_plain_arg(trace *t, uint32_t i, const char *name, uint32_t kind);
+bp_tensor *trace_attr(trace *t, struct bp_module *m, const char *name);
+/* Answers bp_is_true and kin. false: the capture has ended; the answer is then by turns. */
+bool trace_ask(trace *t, enum ask_kind kind, bp_tensor *h, outcome *out);
+
+/* -- between the files of a trace -- */
+/* Ends the capture: the first reason counts. Everything after it does nothing. Returns a code that is not 0. */
+BP_PRINTF(3, 4) bp_status trace_stop(trace *t, enum trace_end why, const char *fmt, ...);
+bp_status trace_nomem(trace *t);
+/* Records a call; first becomes the ref of its first result. */
+/* args: refs, in the trace's arena. fakes: of the results, when their metadata are known; NULL: by the shape rule. */
+bp_status trace_node(trace *t, const op_row *op, const bp_value *args, bp_tensor *const *fakes, uint32_t nfakes,
+                     ref *first);
+/* Appends an item after comparing it with the expected one. */
+bp_status trace_emit(trace *t, const item *it);
+bp_status trace_cut(trace *t);
+/* A copy of args in which each handle is the ref of its current value. */
+bp_value *trace_refs(trace *t, const bp_value *args, uint32_t nargs);
+bp_tensor *trace_fake(trace *t, ref r);
+trace_handle *trace_handle_of(trace *t, const bp_tensor *h);
+/* Adds a handle; takes over the caller's reference to h. 0: out of memory. */
+uint32_t trace_add_handle(trace *t, bp_tensor *h, fake_storage *fs, uint32_t parent);
+fake_storage *trace_add_storage(trace *t, int32_t source, ref cur);
+
+/* storage.c: values of handles */
+ref trace_read(trace *t, const bp_tensor *h);                         /* 0: the capture has ended */
+bp_status trace_write(trace *t, const bp_tensor *h, ref value);
+ref trace_cast(trace *t, ref r, bp_dtype dtype);                      /* r itself when it has that type */
+ref trace_expand(trace *t, ref r, const bp_tensor *like);             /* to the sizes of a handle */
+bp_status trace_source_added(trace *t, uint32_t source);              /* an attribute came behind a write */
+/* sources.c */
+bp_status trace_begin_sources(trace *t);
+/* Whether an argument has the kind asked for; an int fits a float. Else the context says so. */
+bool arg_fits(bp_ctx *c, uint32_t i, const char *name, const bp_value *v, uint32_t kind);
+/* record.c: operator calls */
+bp_status trace_call(bp_ctx *c, dispatch_mode *self, void *op_call);
+/* finish.c */
+bp_status trace_finish(trace *t, bp_frame *f);
+void trace_poison(trace *t);
+#endif

@@ -1,0 +1,418 @@
+/* A node's canonical graph as an FX graph, compiled or found in the store.
+ *
+ * Only what leads to the list is built, and what may not be dropped: rows that may fail on data (C1.5), and random ones,
+ * whose numbers the ones behind them count from (C7). Placeholders are the frame's inputs in the frame's order, then
+ * handed-on values in the order of recording. */
+#include "host/base/log.h"
+#include "host/compile/callable.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    call *k;
+    tree_node *n;
+    uint32_t nvalues;          /* of the canonical graph */
+    uint32_t nouts;            /* of the list, as it is now */
+    uint8_t *live;             /* by position */
+    bp_value *made;            /* by position: the graph's value; kind NONE: not built */
+    VEC(ref) in;               /* what goes in, in order */
+    bp_graph_module *gm;
+    bool failed;
+} build;
+
+/* -- what is live -------------------------------------------------------------------------------------------------- */
+
+static const item *item_at(const tree_node *n, uint32_t i)
+{
+    return i < n->nextras ? n->extras[i] : &n->items[i - n->nextras];
+}
+
+static void want(void *arg, ref r)
+{
+    build *b = arg;
+    uint32_t at = ref_is_node(r) ? node_position(b->n, r) : UINT32_MAX;
+    if (at != UINT32_MAX) {
+        b->live[at] = 1;
+        return;
+    }
+    for (uint32_t i = 0; i < b->in.len; i++)
+        if (b->in.at[i] == r)
+            return;
+    b->failed |= !vec_push(&b->in, r);
+}
+
+static bool is_live(const build *b, const item *it)
+{
+    uint32_t at = node_position(b->n, it->node.first);
+    bool live = (it->node.op->flags & (OP_MAY_FAIL_ON_DATA | OP_RANDOM)) != 0;
+    for (uint32_t j = 0; j < it->node.nresults; j++)
+        live |= b->live[at + j];
+    return live;
+}
+
+/* The frame's order: arguments and attributes, memory under overlapping ones, then values. */
+static uint64_t rank_of(ref r)
+{
+    return ref_is_node(r) ? (uint64_t)REF_STORAGE << 1 | r : r;
+}
+
+static int by_rank(const void *a, const void *b)
+{
+    uint64_t x = rank_of(*(const ref *)a), y = rank_of(*(const ref *)b);
+    return x < y ? -1 : x > y;
+}
+
+/* Marks what is live; false: nothing has to be computed. */
+static bool find_live(build *b)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < b->nouts; i++)
+        b->live[b->n->list->at.at[i]] = 1;
+    for (uint32_t i = b->n->nextras + b->n->nitems; i-- > 0;)
+        if (is_live(b, item_at(b->n, i))) {
+            any = true;
+            item_each_ref(item_at(b->n, i), want, b);
+        }
+    if (b->in.len)
+        qsort(b->in.at, b->in.len, sizeof *b->in.at, by_rank);
+    return any;
+}
+
+/* -- placeholders -------------------------------------------------------------------------------------------------- */
+
+/* A Python name for a dotted one: torch.fx's "fc.weight" is named fc_weight. */
+static void dots_to_lines(char *name)
+{
+    for (; *name; name++)
+        if (*name == '.')
+            *name = '_';
+}
+
+/* The name under which an earlier segment handed a value on. */
+static const char *handed_name(build *b, ref r)
+{
+    const tree_node *maker = node_of_value(b->n, r);
+    const segment_use *u = maker ? atomic_load(&maker->use) : NULL;
+    for (uint32_t i = 0; u && i < u->nout; i++)
+        if (u->out[i] == r)
+            return u->names[i];
+    const item *it = path_item_of(b->n, r);
+    return it ? it->node.op->schema->name : "value";
+}
+
+static void describe_input(build *b, ref r, char *name, size_t cap, const char **target, int32_t *role, tensor_meta *m)
+{
+    uint32_t i = ref_index(r);
+    *role = BP_ROLE_USER;
+    if (ref_is_node(r)) {
+        const item *it = path_item_of(b->n, r);
+        *m = it->node.metas[r - it->node.first];
+        snprintf(name, cap, "%s", handed_name(b, r));
+        *target = name;
+        return;
+    }
+    bp_tensor *t = bind_get(&b->k->vals, r);
+    if (t)
+        tensor_get_meta(t, m);
+    else
+        b->failed = true;
+    snprintf(name, cap, ref_kind(r) == REF_INPUT ? "%s" : "under_%s", b->n->sources[i].name);
+    *target = ref_kind(r) == REF_INPUT ? b->n->sources[i].name : name;
+    *role = b->n->sources[i].role;
+    dots_to_lines(name);
+}
+
+static void add_placeholders(build *b, node_id *ids)
+{
+    for (uint32_t i = 0; i < b->in.len && !b->failed; i++) {
+        char name[256];
+        const char *target;
+        int32_t role;
+        tensor_meta m = {0};
+        describe_input(b, b->in.at[i], name, sizeof name, &target, &role, &m);
+        if (!b->failed)
+            ids[i] = graph_placeholder(&b->gm->g, name, target, role, &m);
+    }
+}
+
+/* -- nodes --------------------------------------------------------------------------------------------------------- */
+
+typedef struct { build *b; const node_id *ids; } mapping;
+
+static bp_value graph_value(mapping *m, const bp_value *v)
+{
+    build *b = m->b;
+    if (v->kind == BP_VALUE_LIST) {
+        bp_value *items = arena_array(&b->gm->g.arena, v->count, sizeof *items);
+        b->failed |= !items;
+        for (uint32_t i = 0; items && i < v->count; i++)
+            items[i] = graph_value(m, &v->v.items[i]);
+        return value_list(items, items ? v->count : 0);
+    }
+    if (v->kind != BP_VALUE_NODE)
+        return *v;
+    uint32_t at = ref_is_node(v->v.node) ? node_position(b->n, v->v.node) : UINT32_MAX;
+    if (at != UINT32_MAX)
+        return b->made[at];
+    for (uint32_t i = 0; i < b->in.len; i++)
+        if (b->in.at[i] == v->v.node)
+            return graph_ref(m->ids[i]);
+    b->failed = true;
+    return value_none();
+}
+
+/* Results of an operator with several: torch.fx takes each by getitem. */
+static void add_getitems(build *b, const item *it, node_id n, uint32_t at)
+{
+    for (uint32_t j = 0; j < it->node.nresults; j++) {
+        if (!b->live[at + j])
+            continue;
+        bp_value args[2] = {graph_ref(n), value_int(j)};
+        node_id get = graph_call(&b->gm->g, NULL, "<built-in function getitem>", args, 2, NULL, 0);
+        graph_set_metas(&b->gm->g, get, &it->node.metas[j], 1);
+        graph_set_site(&b->gm->g, get, it->file, it->line);
+        b->made[at + j] = graph_ref(get);
+    }
+}
+
+/* Arguments as they were written: positional ones up to the last that is no default, then the others by name. */
+static void split_args(mapping *m, const item *it, bp_value *args, uint32_t *nargs, node_kwarg *kw, uint32_t *nkw)
+{
+    const schema *s = it->node.op->schema;
+    for (uint32_t i = 0; i < it->node.nargs; i++) {
+        const schema_arg *a = &s->args[i];
+        bp_value v = graph_value(m, &it->node.args[i]);
+        bool is_default = a->has_default && value_eq(&v, &a->default_value);
+        if (!a->kwarg_only) {
+            args[i] = v;
+            *nargs = is_default ? *nargs : i + 1;
+        } else if (!is_default) {
+            kw[(*nkw)++] = (node_kwarg){a->name, v};
+        }
+    }
+}
+
+static void add_node(mapping *m, const item *it)
+{
+    build *b = m->b;
+    graph *g = &b->gm->g;
+    uint32_t at = node_position(b->n, it->node.first), nargs = 0, nkw = 0;
+    bp_value *args = arena_array(&g->arena, it->node.nargs, sizeof *args);
+    node_kwarg *kw = arena_array(&g->arena, it->node.nargs, sizeof *kw);
+    if (!args || !kw) {
+        b->failed = true;
+        return;
+    }
+    split_args(m, it, args, &nargs, kw, &nkw);
+    if (b->failed)
+        return;
+    node_id n = graph_call(g, NULL, it->node.op->target, args, nargs, kw, nkw);
+    graph_set_metas(g, n, it->node.metas, it->node.nresults);
+    graph_set_site(g, n, it->file, it->line);
+    if (it->node.returns_list || it->node.nresults > 1)
+        add_getitems(b, it, n, at);
+    else
+        b->made[at] = graph_ref(n);
+}
+
+static bp_status fill_graph(build *b)
+{
+    graph *g = &b->gm->g;
+    node_id *ids = arena_array(&g->arena, b->in.len, sizeof *ids);
+    bp_value *outs = arena_array(&g->arena, b->nouts, sizeof *outs);
+    if (!ids || !outs)
+        return ctx_nomem(b->k->c);
+    mapping m = {b, ids};
+    add_placeholders(b, ids);
+    for (uint32_t i = 0; i < b->n->nextras + b->n->nitems && !b->failed; i++)
+        if (is_live(b, item_at(b->n, i)))
+            add_node(&m, item_at(b->n, i));
+    for (uint32_t i = 0; i < b->nouts; i++)
+        outs[i] = b->made[b->n->list->at.at[i]];
+    graph_output(g, outs, b->nouts);
+    if (b->failed)
+        return ctx_ok(b->k->c) ? ctx_nomem(b->k->c) : b->k->c->diag.code;
+    return graph_status(b->k->c, g);
+}
+
+/* -- the key ------------------------------------------------------------------------------------------------------- */
+
+/* Which inputs share a storage, and how far apart they start. */
+static void print_aliases(build *b, buf *out)
+{
+    for (uint32_t i = 0; i < b->in.len; i++)
+        for (uint32_t j = 0; j < i; j++) {
+            if (ref_kind(b->in.at[i]) != REF_INPUT || ref_kind(b->in.at[j]) != REF_INPUT)
+                continue;
+            const bp_tensor *x = bind_get(&b->k->vals, b->in.at[i]), *y = bind_get(&b->k->vals, b->in.at[j]);
+            if (x && y && x->store == y->store)
+                buf_printf(out, "%u~%u:%lld ", i, j,
+                           (long long)((const char *)tensor_ptr(x) - (const char *)tensor_ptr(y)));
+        }
+}
+
+static bp_status make_key(build *b, hash128 *key)
+{
+    buf text = {0};
+    hash128 structure;
+    TRY(graph_hash(b->k->c, b->gm, &structure));
+    buf_add(&text, (const char *)&structure, sizeof structure);
+    buf_add(&text, (const char *)&b->n->ambient, sizeof b->n->ambient);
+    print_aliases(b, &text);
+    bool failed = text.failed;
+    if (!failed)
+        *key = hash128_bytes(text.s, text.n);
+    buf_fini(&text);
+    return failed ? ctx_nomem(b->k->c) : BP_OK;
+}
+
+/* -- compiling ----------------------------------------------------------------------------------------------------- */
+
+static void name_segment(const build *b, char *name, size_t cap)
+{
+    uint32_t number = b->k->st->store.all.len;
+    if (b->n->parent)
+        snprintf(name, cap, "__resume_at_%d_%u", b->n->parent->term->line, number);
+    else
+        snprintf(name, cap, "__compiled_fn_%u", number);
+}
+
+static bool set_options(build *b)
+{
+    for (const char *const *o = b->k->g->code->is.options; o && o[0] && o[1]; o += 2) {
+        bool ok = vec_reserve(&b->gm->options, (uint64_t)b->gm->options.len + 1);
+        char *key = ok ? strdup(o[0]) : NULL, *value = ok ? strdup(o[1]) : NULL;
+        if (!key || !value) {
+            free(key);
+            free(value);
+            return false;
+        }
+        uint32_t at = b->gm->options.len++;
+        b->gm->options.at[at].key = key;
+        b->gm->options.at[at].value = value;
+    }
+    return true;
+}
+
+static void drop_program(void *p)
+{
+    program_unref(p);
+}
+
+static bp_status compile(build *b, segment *seg)
+{
+    call *k = b->k;
+    program *p = NULL;
+    code_count(k->st, compiles, 1);
+    if (log_on(k->c->rt, LOG_graph)) {
+        buf table = {0};
+        graph_print_tabular(&b->gm->g, &table);
+        log_line(k->c->rt, LOG_graph, "%s\n%s", b->gm->name, buf_text(&table));
+        buf_fini(&table);
+    }
+    if (program_compile(k->c, b->gm, k->g->backend, &p) != BP_OK) {
+        diag_while(&k->c->diag, "compiling %s of \"%s\" (%s:%d)", b->gm->name, k->g->code->is.name, k->g->code->is.file,
+                   k->g->code->is.line);
+        return k->c->diag.code;
+    }
+    pthread_mutex_lock(&k->st->notes);
+    seg->destroy = drop_program;
+    seg->program = p;
+    pthread_mutex_unlock(&k->st->notes);
+    code_count(k->st, graphs, 1);
+    return BP_OK;
+}
+
+/* The compiled form of the graph: the store's, or a new one. */
+static bp_status find_segment(build *b, segment **seg)
+{
+    call *k = b->k;
+    char name[64];
+    hash128 key;
+    name_segment(b, name, sizeof name);
+    b->gm = gm_new(k->c, name);
+    if (!b->gm)
+        return k->c->diag.code;
+    b->gm->code_id = k->g->code->id;
+    TRY(fill_graph(b));
+    TRY(make_key(b, &key));
+    *seg = segment_find(&k->st->store, key);
+    if (!*seg) {
+        pthread_mutex_lock(&k->st->notes);
+        *seg = segment_add(&k->st->store, key, name);
+        pthread_mutex_unlock(&k->st->notes);
+        code_count(k->st, segments, 1);
+    }
+    if (!*seg || !set_options(b))
+        return ctx_nomem(k->c);
+    return (*seg)->program ? BP_OK : compile(b, *seg);
+}
+
+static segment_use *make_use(build *b, segment *seg)
+{
+    segment_use *u = segment_use_new(seg ? b->in.len : 0, b->nouts);
+    if (!u)
+        return ctx_nomem(b->k->c), NULL;
+    u->seg = seg;
+    u->list_len = b->nouts;
+    for (uint32_t i = 0; i < u->nin; i++)
+        u->in[i] = b->in.at[i];
+    const graph_node *out = seg && b->nouts ? graph_get(&b->gm->g, graph_output_node(&b->gm->g)) : NULL;
+    for (uint32_t i = 0; i < b->nouts; i++) {
+        u->out[i] = node_value_at(b->n, b->n->list->at.at[i]);
+        const bp_value *v = out ? &out->args[0].v.items[i] : NULL;
+        u->names[i] = strdup(v && v->kind == BP_VALUE_NODE ? graph_get(&b->gm->g, v->v.node)->name : "value");
+        if (!u->names[i]) {
+            segment_use_destroy(u);
+            return ctx_nomem(b->k->c), NULL;
+        }
+    }
+    return u;
+}
+
+/* What a compile that failed means for the call: an error, or eager under suppress_errors, which later calls then know. */
+static step not_compiled(call *k, tree_node *n)
+{
+    bool fresh = k->next_fresh < k->fresh.len && k->fresh.at[k->next_fresh] == n;
+    if (!config_int(k->c->rt, KEY_SUPPRESS_ERRORS) || k->c->diag.code == BP_RESOURCE_EXHAUSTED)
+        return STEP_FAILED;
+    log_warn(k->c->rt, "%s; suppress_errors is set, and \"%s\" runs eagerly", k->c->diag.message, k->g->code->is.name);
+    if (fresh) {
+        n->reason = arena_strdup(&n->arena, k->c->diag.message);
+        n->reason = n->reason ? n->reason : "it did not compile";
+        n->term = NULL;
+    }
+    return call_eager_on_error(k);
+}
+
+static void retire_use(epoch_link *self)
+{
+    segment_use_destroy((segment_use *)self);
+}
+
+step call_build(call *k, tree_node *n, segment_use **use)
+{
+    build b = {.k = k, .n = n, .nouts = n->list->at.len};
+    segment *seg = NULL;
+    *use = NULL;
+    b.nvalues = n->nextra_values + (n->end_value - n->first_value);
+    b.live = calloc(b.nvalues + 1, sizeof *b.live);
+    b.made = calloc(b.nvalues + 1, sizeof *b.made);
+    bp_status st = b.live && b.made ? BP_OK : ctx_nomem(k->c);
+    if (st == BP_OK && find_live(&b))
+        st = b.failed ? ctx_nomem(k->c) : find_segment(&b, &seg);
+    if (st == BP_OK)
+        *use = make_use(&b, seg);
+    if (*use) {
+        n->list->built = true;
+        segment_use *old = atomic_exchange(&n->use, *use);
+        if (old)
+            epoch_retire(k->epochs, &old->link, retire_use);
+    }
+    gm_unref(b.gm);
+    vec_fini(&b.in);
+    free(b.live);
+    free(b.made);
+    return *use ? STEP_OK : not_compiled(k, n);
+}

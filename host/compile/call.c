@@ -1,0 +1,197 @@
+/* The public face of calls: bp_call and kin, eager runs, inlining. */
+#include "host/base/env.h"
+#include "host/base/log.h"
+#include "host/compile/callable.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+step call_eager(call *k, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(k->reason, sizeof k->reason, fmt, ap);
+    va_end(ap);
+    return STEP_EAGER;
+}
+
+step call_eager_on_error(call *k)
+{
+    snprintf(k->reason, sizeof k->reason, "%.500s", k->c->diag.message);
+    diag_clear(&k->c->diag);
+    return STEP_EAGER;
+}
+
+bool call_claim(call *k)
+{
+    if (!k->claimed)
+        k->claimed = code_claim(k->st);
+    return k->claimed;
+}
+
+void call_release(call *k)
+{
+    if (k->claimed)
+        code_release(k->st);
+    k->claimed = false;
+}
+
+/* -- running a function -------------------------------------------------------------------------------------------- */
+
+/* Modes that a function leaves switched are put back: what runs next must not depend on how this call was answered. */
+static void restore_modes(bp_ctx *c, const ambient *before, const char *name)
+{
+    if (!memcmp(&c->ambient, before, sizeof *before))
+        return;
+    log_warn(c->rt, "\"%s\" returned with a mode switched that it did not switch back; it is put back", name);
+    c->ambient = *before;
+}
+
+bp_status function_run(bp_ctx *c, bp_fn fn, void *user, const bp_args *inputs, bp_outputs *outs)
+{
+    bp_frame f;
+    frame_init(&f, c, inputs ? inputs->at : NULL, inputs ? inputs->n : 0, user);
+    bp_status st = frame_run(&f, fn);
+    if (st == BP_OK)
+        st = frame_give(&f, outs);
+    frame_fini(&f);
+    return st;
+}
+
+static bp_status run_inlined(bp_ctx *c, bp_callable *g, const bp_args *inputs, bp_outputs *outs)
+{
+    capture_slot *slot = capture_slot_get(c);
+    if (!slot)
+        return c->diag.code;
+    if (slot->depth >= INLINE_DEPTH)
+        return ctx_fail(c, BP_RESOURCE_EXHAUSTED, "callables are nested %d deep under capture", INLINE_DEPTH);
+    slot->depth++;
+    bp_status st = function_run(c, g->fn, g->user, inputs, outs);
+    slot->depth--;
+    return st;
+}
+
+static bp_status run_eagerly(bp_ctx *c, bp_callable *g, const bp_args *inputs, bp_outputs *outs)
+{
+    ambient before = c->ambient;
+    bp_status st = function_run(c, g->fn, g->user, inputs, outs);
+    restore_modes(c, &before, g->code ? g->code->is.name : "a function");
+    return st;
+}
+
+bp_status bp_run_eager(bp_ctx *c, bp_fn fn, void *user, const bp_args *inputs, bp_outputs *outputs)
+{
+    if (!ctx_ok(c))
+        return c->diag.code;
+    if (!fn || !outputs)
+        return ctx_fail(c, BP_INVALID_ARGUMENT, "bp_run_eager: the %s is NULL", fn ? "list of outputs" : "function");
+    TRY(args_check(c, inputs));
+    return function_run(c, fn, user, inputs, outputs);
+}
+
+/* -- a call -------------------------------------------------------------------------------------------------------- */
+
+static bp_status begin(call *k, bp_ctx *c, bp_callable *g, const bp_args *inputs, bp_outputs *outs)
+{
+    k->c = c;
+    k->g = g;
+    k->outs = outs;
+    k->rng_base = c->rng_offset;
+    k->node = NULL;
+    k->claimed = k->captured = k->borrowed = false;
+    k->reason[0] = 0;
+    memset(&k->fresh, 0, sizeof k->fresh);
+    memset(&k->guesses, 0, sizeof k->guesses);
+    k->next_fresh = 0;
+    return bind_init(&k->vals, c, inputs ? inputs->at : NULL, inputs ? inputs->n : 0);
+}
+
+static void end(call *k)
+{
+    for (uint32_t i = k->next_fresh; i < k->fresh.len; i++)
+        node_destroy(k->fresh.at[i]); /* never published */
+    vec_fini(&k->fresh);
+    vec_fini(&k->guesses);
+    call_release(k);
+    bind_fini(&k->vals);
+}
+
+static step attempt(call *k)
+{
+    k->st = code_state_of(k->g->code);
+    const char *why = atomic_load(&k->st->eager_only);
+    return why ? call_eager(k, "%s", why) : call_walk(k);
+}
+
+static void note_eager(call *k)
+{
+    bp_runtime *rt = k->c->rt;
+    code_count(k->st, eager_calls, 1);
+    log_line(rt, LOG_capture, "\"%s\" runs eagerly: %s", k->g->code->is.name, k->reason);
+}
+
+static bp_status call_inside(bp_ctx *c, bp_callable *g, const bp_args *inputs, bp_outputs *outs)
+{
+    call k;
+    epochs *e = code_enter(c);
+    if (!e)
+        return c->diag.code;
+    step s = begin(&k, c, g, inputs, outs) == BP_OK ? STEP_OK : STEP_FAILED;
+    k.epochs = e;
+    if (s == STEP_OK) {
+        s = attempt(&k);
+        code_count(k.st, calls, 1);
+        if (s == STEP_DONE && !k.captured)
+            code_count(k.st, hits, 1);
+        else if (s == STEP_EAGER)
+            note_eager(&k);
+    }
+    end(&k);
+    code_leave(c, e);
+    return s == STEP_EAGER ? run_eagerly(c, g, inputs, outs) : c->diag.code;
+}
+
+/* One thread at a time uses a context. */
+static bp_status check_owner(bp_ctx *c)
+{
+    uint64_t me = ctx_thread_id();
+    if (c->busy && c->thread != me)
+        return ctx_fail(c, BP_FAILED_PRECONDITION, "a context is used by two threads at once: each needs its own");
+    c->thread = me;
+    return BP_OK;
+}
+
+bp_status bp_call(bp_ctx *c, bp_callable *g, const bp_args *inputs, bp_outputs *outputs)
+{
+    if (!ctx_ok(c))
+        return c->diag.code;
+    if (!g || !outputs)
+        return ctx_fail(c, BP_INVALID_ARGUMENT, "bp_call: the %s is NULL", g ? "list of outputs" : "callable");
+    TRY(check_owner(c));
+    TRY(args_check(c, inputs));
+    if (capture_current(c))
+        return run_inlined(c, g, inputs, outputs);
+    c->busy++;
+    bp_status st = g->disabled ? run_eagerly(c, g, inputs, outputs) : call_inside(c, g, inputs, outputs);
+    c->busy--;
+    return st;
+}
+
+bp_tensor *bp_call1(bp_ctx *c, bp_callable *g, uint32_t n, bp_tensor *const *inputs)
+{
+    if (!ctx_ok(c))
+        return NULL;
+    bp_value few[16], *at = few;
+    if (n > 16 && !(at = malloc(n * sizeof *at)))
+        return ctx_nomem(c), NULL;
+    for (uint32_t i = 0; i < n; i++)
+        at[i] = value_tensor(inputs[i]);
+    bp_args args = {at, n};
+    bp_outputs outs = {0};
+    bp_status st = bp_call(c, g, &args, &outs);
+    if (at != few)
+        free(at);
+    if (st == BP_OK && outs.n != 1)
+        ctx_fail(c, BP_INVALID_ARGUMENT, "bp_call1: the function gives %u results, and one is expected", outs.n);
+    return ctx_ok(c) ? outs.at[0] : NULL;
+}

@@ -1,0 +1,111 @@
+/* Callables and calls.
+ *
+ * A callable is a C function, its backend and options, and the code that holds what was captured and compiled for it. A
+ * call is one transaction (C1.1): it walks the trace tree, runs segments, captures what is unseen, and writes nothing
+ * that its caller can see before its last segment has succeeded; until then any failure is answered by running the
+ * function eagerly from the untouched inputs. */
+#ifndef HOST_COMPILE_CALLABLE_H
+#define HOST_COMPILE_CALLABLE_H
+#include "host/backend/config.h"
+#include "host/backend/program.h"
+#include "host/cache/code.h"
+
+enum { BREAK_LIMIT = 64, GROWTH_LIMIT = 4, INLINE_DEPTH = 64 };
+
+struct bp_callable {
+    bp_runtime *rt;
+    bp_fn fn;
+    void *user;
+    backend *backend;     /* NULL for a disabled one */
+    code *code;           /* NULL for a disabled one */
+    code_identity shared; /* of an isolated callable: the default region's code, read on a miss */
+    int32_t recompile_limit; /* 0: the config's */
+    bool disabled, isolated, fullgraph;
+};
+
+/* What a step of a call came to. */
+typedef enum {
+    STEP_OK,              /* go on */
+    STEP_DONE,            /* the call is answered */
+    STEP_MISS,            /* not answered by a tree that this call may only read */
+    STEP_EAGER,           /* run the function eagerly, for call.reason; the context has no error */
+    STEP_FAILED           /* the context has the error, which is the caller's answer */
+} step;
+
+typedef struct call {
+    bp_ctx *c;
+    bp_callable *g;
+    code_state *st;
+    epochs *epochs;
+    bp_outputs *outs;
+    bindings vals;
+    uint64_t rng_base;    /* the generator's offset when the call began */
+    tree_node *node;      /* the last one that was run; NULL: none yet */
+    outcome log[BREAK_LIMIT + 1]; /* what its breaks gave: node->depth + 1 of them */
+    bool claimed;         /* this call may change the state */
+    bool borrowed;        /* it walks the default region's tree for an isolated callable, and only reads it */
+    bool captured;        /* it did */
+    char reason[512];
+    /* the path that a capture of this call gave: not published before it has run */
+    VEC(tree_node *) fresh;
+    VEC(outcome) guesses; /* what slices answered at the breaks of fresh nodes */
+    uint32_t next_fresh;
+} call;
+
+/* A write of the epilogue: what, and to which memory. */
+typedef struct { bp_tensor *value, *to; } write_job;
+
+/* Leaves why the call runs eagerly. Returns STEP_EAGER. */
+BP_PRINTF(2, 3) step call_eager(call *k, const char *fmt, ...);
+/* The same for an error that is pending: eager answers it, in its own words. Clears it. */
+step call_eager_on_error(call *k);
+/* Where the walk has come to: inputs known there, breaks behind it. */
+static inline uint32_t place_inputs(const call *k, const tree_node *parent)
+{
+    return parent ? parent->ninputs : k->vals.nargs;
+}
+static inline uint32_t place_depth(const tree_node *parent) { return parent ? parent->depth + 1 : 0; }
+/* Becomes the one who may change the state, for the rest of the call. */
+bool call_claim(call *k);
+void call_release(call *k);
+
+/* walk.c: the pipeline of a call */
+step call_walk(call *k);
+/* The node of a place whose guards hold; NULL: none, or no memory, which the context says. before: inputs known there. */
+tree_node *call_pick(call *k, place *at, uint32_t before);
+/* The attributes that a node reads first become inputs of the call. */
+bp_status call_take_attrs(call *k, const tree_node *n, uint32_t before);
+/* A value of the path behind k->node: one that it has, else a slice. Borrowed; NULL: the context has the error. */
+bp_tensor *call_value(call *k, ref r);
+/* miss.c: an unseen outcome or a new call: limits, then a capture. Gives the first new node. */
+step call_miss(call *k, place *at, tree_node *parent, outcome out, tree_node **n);
+/* The function captured anew, along what this call has observed up to the end of n (NULL: nothing). NULL: no memory. */
+trace *call_trace(call *k, const tree_node *n);
+/* graft.c: the capture's new segments as nodes behind parent, in k->fresh. */
+step call_graft(call *k, const trace *t, tree_node *parent);
+/* supply.c: where the fresh nodes' values come from; fixes their canonical graphs and what each node hands on. */
+bp_status call_supply(call *k, tree_node *parent);
+/* The function records what it should not: it is eager from now on. Returns STEP_EAGER. */
+step call_impure(call *k, const char *reason);
+/* build.c: the use of a node, compiled for its list as it is now. */
+step call_build(call *k, tree_node *n, segment_use **use);
+/* run.c */
+step call_run_segment(call *k, tree_node *n);
+/* commit.c: the epilogue of a path that has run to its end. */
+step call_commit(call *k, const tree_node *n);
+/* check.c: check_capture: the function is captured again before a commit, and must record the same. */
+step call_recheck(call *k, const tree_node *n);
+/* verify_correctness: a new path's results and writes, compared with an eager run on copies of the inputs. */
+step call_compare(call *k, const item *end, bp_tensor *const *outs, const write_job *jobs);
+
+/* Runs fn on the context as it is: eagerly, or inlined into a capture. */
+bp_status function_run(bp_ctx *c, bp_fn fn, void *user, const bp_args *inputs, bp_outputs *outs);
+
+/* -- canonical graphs: results of a node's items, numbered as its canonical graph numbers them -- */
+/* The position of r, which n's own items or its recomputed ones make; UINT32_MAX: neither. */
+uint32_t node_position(const tree_node *n, ref r);
+/* The value at a position. */
+ref node_value_at(const tree_node *n, uint32_t at);
+/* The item that makes a value on n's path, or among its recomputed ones. NULL: none. */
+const item *path_item_of(tree_node *n, ref r);
+#endif

@@ -1,0 +1,236 @@
+/* The epilogue of a call: outputs are made, written inputs get their values, the generator moves.
+ *
+ * Everything that can fail comes first: outputs in memory of their own, sources that a write would change under us
+ * copied aside. Then the writes, in order of inputs; nothing behind them can fail (C1.1). */
+#include "host/compile/callable.h"
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    call *k;
+    const item *end;
+    bp_tensor **outs;      /* a reference each, but for inputs themselves */
+    bp_tensor **bases;     /* by output: the storage's whole, a reference, at the first output of that storage */
+    write_job *jobs;
+} commit;
+
+/* -- sources and targets of writes --------------------------------------------------------------------------------- */
+
+static bool share_memory(const bp_tensor *a, const bp_tensor *b)
+{
+    const char *x = tensor_ptr(a), *y = tensor_ptr(b);
+    return x && y && x < y + tensor_span_bytes(b) && y < x + tensor_span_bytes(a);
+}
+
+static bp_tensor *copy_of(bp_ctx *c, const bp_tensor *t, const tensor_meta *like)
+{
+    tensor_meta m;
+    tensor_get_meta(t, &m);
+    bp_dim strides[TENSOR_MAX_RANK];
+    if (like) {
+        m = *like;
+    } else {
+        layout_contiguous(c, m.rank, m.sizes, strides);
+        m.strides = strides;
+    }
+    m.offset = dim_const(0);
+    bp_tensor *to = tensor_new(c, &m);
+    if (to && tensor_copy(c, to, t) != BP_OK) {
+        tensor_unref(to);
+        return NULL;
+    }
+    return to;
+}
+
+/* Every source is read before the first write: one that lies in memory to be written is copied aside. */
+static bp_status prepare_writes(commit *m)
+{
+    call *k = m->k;
+    for (uint32_t i = 0; i < m->end->end.nwrites; i++) {
+        const write_spec *w = &m->end->end.writes[i];
+        m->jobs[i].to = bind_get(&k->vals, (w->whole ? REF_BASE : REF_INPUT) | w->source);
+        bp_tensor *v = m->jobs[i].to ? call_value(k, w->value) : NULL;
+        if (!v)
+            return ctx_ok(k->c) ? ctx_fail(k->c, BP_INTERNAL, "a value to be written is missing") : k->c->diag.code;
+        m->jobs[i].value = tensor_ref(v);
+    }
+    for (uint32_t i = 0; i < m->end->end.nwrites; i++)
+        for (uint32_t j = 0; j < m->end->end.nwrites; j++)
+            if (share_memory(m->jobs[i].value, m->jobs[j].to)) {
+                bp_tensor *v = m->jobs[i].value;
+                m->jobs[i].value = copy_of(k->c, v, NULL);
+                tensor_unref(v);
+                if (!m->jobs[i].value)
+                    return k->c->diag.code;
+                break;
+            }
+    return BP_OK;
+}
+
+/* -- outputs ------------------------------------------------------------------------------------------------------- */
+
+/* Whether a value can be an output as it is: nobody else holds its memory, and it is laid out as eager lays it out. */
+static bool fits(const bp_tensor *v, const tensor_meta *base)
+{
+    tensor_meta m;
+    tensor_get_meta(v, &m);
+    return atomic_load(&v->refs) == 1 && atomic_load(&v->store->refs) == 1 && meta_eq(&m, base) &&
+           dim_eq(m.offset, base->offset);
+}
+
+/* The whole of output i's storage: shared with an earlier output only if their fakes share it (C1.3). */
+static bp_tensor *base_of(commit *m, uint32_t i)
+{
+    const out_spec *o = &m->end->end.outs[i];
+    for (uint32_t j = 0; j < i; j++) {
+        const out_spec *p = &m->end->end.outs[j];
+        if (p->handle && p->source < 0 && p->storage == o->storage)
+            return m->bases[j];
+    }
+    bp_tensor *v = call_value(m->k, o->value);
+    if (!v)
+        return NULL;
+    m->bases[i] = fits(v, &o->base) ? tensor_ref(v) : copy_of(m->k->c, v, &o->base);
+    return m->bases[i];
+}
+
+static bool is_whole(const out_spec *o)
+{
+    return meta_eq(&o->meta, &o->base) && dim_eq(o->meta.offset, o->base.offset);
+}
+
+static bp_tensor *make_view(commit *m, const out_spec *o)
+{
+    tensor_meta at = o->meta;
+    bp_tensor *in = bind_input(&m->k->vals, (uint32_t)o->source);
+    at.offset = dim_add(m->k->c, in->offset, o->meta.offset);
+    return tensor_view(m->k->c, in, &at);
+}
+
+static void mark(bp_tensor *t, bool requires_grad)
+{
+    t->flags = (uint8_t)((t->flags & ~(TENSOR_REQUIRES_GRAD | TENSOR_IS_LEAF)) |
+                         (requires_grad ? TENSOR_REQUIRES_GRAD : TENSOR_IS_LEAF));
+}
+
+/* A new tensor for output i; an input itself is not counted. */
+static bp_tensor *make_output(commit *m, uint32_t i)
+{
+    const out_spec *o = &m->end->end.outs[i];
+    if (o->is_source)
+        return bind_input(&m->k->vals, (uint32_t)o->source);
+    bp_tensor *t = NULL, *base = NULL;
+    if (o->source >= 0)
+        t = make_view(m, o);
+    else if ((base = base_of(m, i)))
+        t = is_whole(o) && base == m->bases[i] ? tensor_ref(base) : tensor_view(m->k->c, base, &o->meta);
+    if (t)
+        mark(t, o->requires_grad);
+    return t;
+}
+
+static bp_status make_outputs(commit *m)
+{
+    for (uint32_t i = 0; i < m->end->end.nouts; i++) {
+        const out_spec *o = &m->end->end.outs[i];
+        for (uint32_t j = 0; j < i && !m->outs[i]; j++)
+            if (o->handle && m->end->end.outs[j].handle == o->handle)
+                m->outs[i] = m->outs[j];
+        if (o->handle && !m->outs[i])
+            m->outs[i] = make_output(m, i);
+        if (o->handle && !m->outs[i])
+            return ctx_ok(m->k->c) ? ctx_nomem(m->k->c) : m->k->c->diag.code;
+    }
+    return BP_OK;
+}
+
+/* -- the commit ---------------------------------------------------------------------------------------------------- */
+
+static bool is_first(const commit *m, uint32_t i)
+{
+    for (uint32_t j = 0; j < i; j++)
+        if (m->end->end.outs[j].handle == m->end->end.outs[i].handle)
+            return false;
+    return m->end->end.outs[i].handle && !m->end->end.outs[i].is_source;
+}
+
+/* Cannot fail: sizes are equal, and every tensor is there. */
+static void write_inputs(commit *m)
+{
+    call *k = m->k;
+    for (uint32_t i = 0; i < m->end->end.nwrites; i++) {
+        const write_spec *w = &m->end->end.writes[i];
+        bp_tensor *in = bind_input(&k->vals, w->source);
+        tensor_copy(k->c, m->jobs[i].to, m->jobs[i].value);
+        tensor_wrote(in);
+        if (w->requires_grad)
+            mark(in, true);
+    }
+    k->c->rng_offset = k->rng_base + m->end->end.rng_total;
+}
+
+/* Outputs go to the scope; a caller's own tensors stay the caller's. */
+static void hand_over(commit *m)
+{
+    for (uint32_t i = 0; i < m->end->end.nouts; i++)
+        m->k->outs->at[i] = is_first(m, i) ? scope_own(m->k->c, m->outs[i]) : m->outs[i];
+}
+
+/* Everything but the outputs; with failed, them too. */
+static void drop(commit *m, bool failed)
+{
+    for (uint32_t i = 0; i < m->end->end.nouts; i++) {
+        if (failed && m->outs[i] && is_first(m, i))
+            tensor_unref(m->outs[i]);
+        tensor_unref(m->bases[i]);
+    }
+    for (uint32_t i = 0; i < m->end->end.nwrites; i++)
+        tensor_unref(m->jobs[i].value);
+}
+
+static step finish(commit *m)
+{
+    call *k = m->k;
+    step s = STEP_OK;
+    if (outputs_reserve(k->c, k->outs, m->end->end.nouts) != BP_OK || make_outputs(m) != BP_OK ||
+        prepare_writes(m) != BP_OK)
+        s = STEP_FAILED;
+    if (s == STEP_OK)
+        s = call_compare(k, m->end, m->outs, m->jobs);
+    if (s == STEP_OK)
+        write_inputs(m);
+    drop(m, s != STEP_OK);
+    if (s != STEP_OK)
+        return s;
+    bind_reset(&k->vals); /* so that the outputs are the scope's alone */
+    hand_over(m);
+    return STEP_DONE;
+}
+
+step call_commit(call *k, const tree_node *n)
+{
+    const item *end = n->term;
+    step s = call_recheck(k, n);
+    if (s != STEP_OK)
+        return s;
+    enum { FEW_OUTS = 32, FEW_WRITES = 16 };
+    bp_tensor *few[2 * FEW_OUTS] = {0}, **at = few;
+    write_job few_jobs[FEW_WRITES] = {0}, *jobs = few_jobs;
+    uint32_t nouts = end->end.nouts, nwrites = end->end.nwrites;
+    if (nouts > FEW_OUTS)
+        at = calloc(2 * (size_t)nouts, sizeof *at);
+    if (nwrites > FEW_WRITES)
+        jobs = calloc(nwrites, sizeof *jobs);
+    if (at && jobs) {
+        commit m = {k, end, at, at + nouts, jobs};
+        s = finish(&m);
+    } else {
+        ctx_nomem(k->c);
+        s = STEP_FAILED;
+    }
+    if (at != few)
+        free(at);
+    if (jobs != few_jobs)
+        free(jobs);
+    return s;
+}

@@ -1,0 +1,180 @@
+/* A capture's new segments become tree nodes. They hang together already, but nobody else sees one before it has run. */
+#include "host/base/log.h"
+#include "host/compile/callable.h"
+#include "host/tensor/module.h"
+#include <stdio.h>
+#include <string.h>
+
+/* -- one node ------------------------------------------------------------------------------------------------------ */
+
+static bool copy_items(tree_node *n, const trace *t, uint32_t first, uint32_t end, bool has_term)
+{
+    uint32_t count = end - first;
+    item *items = arena_array(&n->arena, count, sizeof *items);
+    if (!items)
+        return false;
+    for (uint32_t i = 0; i < count; i++)
+        if (!item_copy(&n->arena, &t->items.at[first + i], &items[i]))
+            return false;
+    n->items = items;
+    n->first_item = first;
+    n->nitems = count - has_term;
+    n->term = has_term ? &items[count - 1] : NULL;
+    return true;
+}
+
+static bool name_sources(tree_node *n, const trace *t, uint32_t nsources)
+{
+    guard_source *s = arena_array(&n->arena, nsources, sizeof *s);
+    for (uint32_t i = 0; s && i < nsources; i++) {
+        const trace_source *from = &t->sources.at[i];
+        s[i].role = from->role;
+        s[i].name = from->name ? arena_strdup(&n->arena, from->name) : arena_printf(&n->arena, "arg%u", i);
+        if (!s[i].name)
+            return false;
+    }
+    n->sources = s;
+    n->ninputs = nsources;
+    return s != NULL;
+}
+
+static bool hold_attrs(tree_node *n, const trace *t, uint32_t before)
+{
+    node_attr *attrs = arena_array(&n->arena, n->ninputs - before, sizeof *attrs);
+    if (!attrs)
+        return false;
+    for (uint32_t i = before; i < n->ninputs; i++)
+        attrs[n->nattrs++] = (node_attr){module_ref(t->sources.at[i].module), t->sources.at[i].entry};
+    n->attrs = attrs;
+    return true;
+}
+
+/* What must hold for a call to take this node, beyond what its parents checked (C6.1). */
+static bp_status add_guards(call *k, tree_node *n, const trace_segment *seg)
+{
+    guard_inputs in = {k->vals.inputs, n->ninputs, k->vals.nargs};
+    guard_builder *b = guard_begin(k->c, n->sources, n->ninputs, &in);
+    if (!n->parent)
+        guard_add_ambient(b);
+    for (uint32_t i = 0; i < seg->touched.len; i++)
+        guard_add_input(b, seg->touched.at[i]);
+    if (seg->touched.len)
+        guard_add_identity(b);
+    for (uint32_t i = 0; i < seg->written.len; i++)
+        guard_add_layout(b, seg->written.at[i]);
+    n->guards = guard_finish(b);
+    return n->guards ? BP_OK : k->c->diag.code;
+}
+
+static tree_node *make_node(call *k, const trace *t, uint32_t s, tree_node *parent, bool has_term)
+{
+    const trace_segment *seg = &t->segments.at[s];
+    bool last = s + 1 == t->segments.len;
+    uint32_t end = !has_term ? seg->first_item : last ? t->items.len : t->segments.at[s + 1].first_item;
+    tree_node *n = node_new();
+    if (!n)
+        return ctx_nomem(k->c), NULL;
+    n->parent = parent;
+    n->depth = s;
+    n->first_value = seg->first_value;
+    n->end_value = !has_term ? seg->first_value : last ? t->values.len : t->segments.at[s + 1].first_value;
+    n->rng_start = seg->rng_start;
+    n->ambient = seg->ambient;
+    if (!copy_items(n, t, seg->first_item, end, has_term) || !name_sources(n, t, seg->nsources) ||
+        !hold_attrs(n, t, place_inputs(k, parent)))
+        ctx_nomem(k->c);
+    if (ctx_ok(k->c))
+        add_guards(k, n, seg);
+    if (ctx_ok(k->c) && vec_push(&k->fresh, n))
+        return n;
+    node_destroy(n);
+    if (ctx_ok(k->c))
+        ctx_nomem(k->c);
+    return NULL;
+}
+
+/* -- reports ------------------------------------------------------------------------------------------------------- */
+
+static void note_break(call *k, const tree_node *n)
+{
+    if (n->term->kind != ITEM_BREAK)
+        return;
+    const char *file = n->term->file ? n->term->file : "?";
+    char reason[128];
+    snprintf(reason, sizeof reason, "%s asks for a value", ask_name(n->term->brk.ask));
+    code_note_break(k->st, file, n->term->line, reason, true);
+    log_line(k->c->rt, LOG_graph_breaks, "graph break in \"%s\" at %s:%d: %s", k->g->code->is.name, file, n->term->line,
+             reason);
+}
+
+static void note_leaf(call *k, const trace *t, tree_node *n)
+{
+    const item *at = t->items.len ? &vec_last(&t->items) : NULL;
+    const char *file = at && at->file ? at->file : k->g->code->is.file;
+    int32_t line = at && at->file ? at->line : k->g->code->is.line;
+    n->reason = arena_strdup(&n->arena, t->reason);
+    if (!n->reason)
+        n->reason = "it was not captured";
+    code_note_break(k->st, file, line, t->reason, false);
+    log_line(k->c->rt, LOG_graph_breaks, "\"%s\" runs eagerly, because of %s:%d: %s", k->g->code->is.name, file, line,
+             t->reason);
+}
+
+/* -- the path ------------------------------------------------------------------------------------------------------ */
+
+step call_impure(call *k, const char *reason)
+{
+    if (code_warn_once(k->st, LIMIT_IMPURE)) {
+        snprintf(k->st->impure, sizeof k->st->impure, "%s", reason);
+        atomic_store(&k->st->eager_only, (const char *)k->st->impure);
+        log_warn(k->c->rt, "%s; it reads something that no guard sees, and runs eagerly from now on", reason);
+    }
+    return call_eager(k, "%s", reason);
+}
+
+static step refuse(call *k, const trace *t)
+{
+    if (t->why == TRACE_IMPURE)
+        return call_impure(k, t->reason);
+    if (t->why == TRACE_DECLINED && k->g->fullgraph) {
+        ctx_fail(k->c, BP_FAILED_PRECONDITION, "fullgraph: \"%s\" (%s:%d) cannot be captured whole: %s",
+                 k->g->code->is.name, k->g->code->is.file, k->g->code->is.line, t->reason);
+        return STEP_FAILED;
+    }
+    if (t->why != TRACE_REFUSED)
+        return STEP_OK;
+    if (k->g->fullgraph || !config_int(k->c->rt, KEY_SUPPRESS_ERRORS))
+        return STEP_FAILED;
+    log_warn(k->c->rt, "%s; suppress_errors is set, and the call runs eagerly", k->c->diag.message);
+    return call_eager_on_error(k);
+}
+
+step call_graft(call *k, const trace *t, tree_node *parent)
+{
+    step s = refuse(k, t);
+    if (s != STEP_OK)
+        return s;
+    k->fresh.len = k->next_fresh = 0;
+    k->guesses.len = 0;
+    for (uint32_t i = 0; i < t->guesses.len; i++)
+        if (!vec_push(&k->guesses, t->guesses.at[i]))
+            return ctx_nomem(k->c), STEP_FAILED;
+    tree_node *n = parent;
+    for (uint32_t i = place_depth(parent); i < t->segments.len; i++) {
+        bool has_term = i + 1 < t->segments.len || t->why == TRACE_RETURNED;
+        if (!has_term && (t->why == TRACE_AT_BREAK || t->why == TRACE_OPEN))
+            break; /* nothing is known of what follows */
+        n = make_node(k, t, i, n, has_term);
+        if (!n)
+            return STEP_FAILED;
+        if (has_term)
+            note_break(k, n);
+        else
+            note_leaf(k, t, n);
+    }
+    if (!k->fresh.len)
+        return call_eager(k, "%s", t->reason);
+    if (t->why == TRACE_OPEN)
+        atomic_store(&n->open, true);
+    return call_supply(k, parent) == BP_OK ? STEP_OK : STEP_FAILED;
+}

@@ -1,0 +1,224 @@
+/* What is not in the tree: an unseen outcome, or a call that no entry serves. Limits are asked first, then the function
+ * is captured again from its start, with what this call has observed forced (C3.1). */
+#include "host/base/log.h"
+#include "host/compile/callable.h"
+#include <string.h>
+
+/* -- limits -------------------------------------------------------------------------------------------------------- */
+
+static int64_t recompile_limit(const call *k)
+{
+    return k->g->recompile_limit > 0 ? k->g->recompile_limit : config_int(k->c->rt, KEY_RECOMPILE_LIMIT);
+}
+
+/* A limit is reached: one warning, and eager from now on; an error where the caller wants no eager answer. */
+static step hit(call *k, enum code_limit limit, const char *name, int64_t value)
+{
+    const code_identity *is = &k->g->code->is;
+    char reason[512];
+    code_last_reason(k->st, reason, sizeof reason);
+    if (k->g->fullgraph || config_int(k->c->rt, KEY_FAIL_ON_RECOMPILE_LIMIT_HIT)) {
+        ctx_fail(k->c, BP_RESOURCE_EXHAUSTED, "hit config.%s (%lld), function \"%s\" (%s:%d)%s", name, (long long)value,
+                 is->name, is->file, is->line, k->g->fullgraph ? ", with fullgraph = 1" : "");
+        diag_detail(&k->c->diag, "Last reason: %s", reason);
+        return STEP_FAILED;
+    }
+    if (code_warn_once(k->st, limit))
+        log_warn(k->c->rt, "hit config.%s (%lld)\n   function: \"%s\" (%s:%d)\n   last reason: %s\n"
+                           "To log all recompilation reasons, use BACKPLANE_LOGS=recompiles.",
+                 name, (long long)value, is->name, is->file, is->line, reason);
+    return call_eager(k, "%s (%lld) is reached", name, (long long)value);
+}
+
+static void print_values(const tree_node *n, buf *out)
+{
+    const place_list *l = atomic_load(&n->places);
+    for (uint32_t i = 0; l && i < l->n; i++) {
+        buf_puts(out, i ? ", " : "");
+        outcome_print(l->at[i]->out, out);
+    }
+}
+
+/* A break with too many outcomes opens: known ones still match (C2.4). */
+static step open_break(call *k, tree_node *n, outcome out)
+{
+    if (!atomic_exchange(&n->open, true)) {
+        buf values = {0};
+        print_values(n, &values);
+        code_count(k->st, opened, 1);
+        log_warn(k->c->rt, "%s at %s:%d in \"%s\" has given %u different values (%s ...); further ones run eagerly: keep "
+                           "the value on tensors with bp_where, or make it an argument",
+                 ask_name(n->term->brk.ask), n->term->file ? n->term->file : "?", n->term->line, k->g->code->is.name,
+                 node_place_count(n), buf_text(&values));
+        buf_fini(&values);
+    }
+    buf value = {0};
+    outcome_print(out, &value);
+    step s = call_eager(k, "the break at %s:%d is open, and gave %s", n->term->file ? n->term->file : "?", n->term->line,
+                        buf_text(&value));
+    buf_fini(&value);
+    return s;
+}
+
+static step check_limits(call *k, const place *at, tree_node *parent, outcome out)
+{
+    bp_runtime *rt = k->c->rt;
+    if (parent && atomic_load(&parent->open))
+        return open_break(k, parent, out);
+    if (parent && !at && parent->term->brk.ask != ASK_BOOL &&
+        node_place_count(parent) >= config_int(rt, KEY_OUTCOME_LIMIT))
+        return open_break(k, parent, out);
+    const node_list *nodes = at ? atomic_load(&at->nodes) : NULL;
+    if (nodes && nodes->n >= recompile_limit(k))
+        return hit(k, LIMIT_RECOMPILE, "recompile_limit", recompile_limit(k));
+    if (code_counter(k->st, graphs) >= config_int(rt, KEY_ACCUMULATED_RECOMPILE_LIMIT))
+        return hit(k, LIMIT_ACCUMULATED, "accumulated_recompile_limit", config_int(rt, KEY_ACCUMULATED_RECOMPILE_LIMIT));
+    if (code_counter(k->st, captures) >= config_int(rt, KEY_CAPTURE_LIMIT))
+        return hit(k, LIMIT_CAPTURE, "capture_limit", config_int(rt, KEY_CAPTURE_LIMIT));
+    return STEP_OK;
+}
+
+/* -- why a call is compiled again ---------------------------------------------------------------------------------- */
+
+static void explain(call *k, const node_list *nodes, uint32_t before, buf *out)
+{
+    for (uint32_t i = 0; i < nodes->n; i++) {
+        buf why = {0};
+        guard_inputs in = {k->vals.inputs, k->vals.ninputs, k->vals.nargs};
+        if (call_take_attrs(k, nodes->at[i], before) != BP_OK || !guard_explain(nodes->at[i]->guards, k->c, &in, &why))
+            buf_puts(&why, "unexpected recompilation: every guard holds");
+        buf_printf(out, "%s%s", i ? "\n    - " : "", buf_text(&why));
+        buf_fini(&why);
+    }
+}
+
+/* Notes and logs the reasons; an error under error_on_recompile. */
+static step tell_reasons(call *k, const node_list *nodes, uint32_t before)
+{
+    const code_identity *is = &k->g->code->is;
+    buf text = {0};
+    step s = STEP_OK;
+    explain(k, nodes, before, &text);
+    code_count(k->st, recompiles, 1);
+    log_line(k->c->rt, LOG_recompiles, "Recompiling function \"%s\" in %s:%d\n    triggered by the following guard "
+                                       "failure(s):\n    - %s", is->name, is->file, is->line, buf_text(&text));
+    if (config_int(k->c->rt, KEY_ERROR_ON_RECOMPILE)) {
+        ctx_fail(k->c, BP_FAILED_PRECONDITION, "recompiling function \"%s\" (%s:%d), and error_on_recompile is set",
+                 is->name, is->file, is->line);
+        diag_detail(&k->c->diag, "Guards that failed:\n    - %s", buf_text(&text));
+        s = STEP_FAILED;
+    }
+    code_note_reason(k->st, buf_text(&text));
+    buf_fini(&text);
+    return s;
+}
+
+/* -- capturing ----------------------------------------------------------------------------------------------------- */
+
+/* The items of the path up to the end of n, for the replay to be compared with. */
+static const item **path_items(const tree_node *n, uint32_t *count)
+{
+    *count = n ? n->first_item + n->nitems + 1 : 0;
+    const item **items = malloc((*count ? *count : 1) * sizeof *items);
+    for (; items && n; n = n->parent) {
+        for (uint32_t i = 0; i < n->nitems; i++)
+            items[n->first_item + i] = &n->items[i];
+        items[n->first_item + n->nitems] = n->term;
+    }
+    return items;
+}
+
+trace *call_trace(call *k, const tree_node *n)
+{
+    bp_runtime *rt = k->c->rt;
+    trace_request r = {.fn = k->g->fn, .user = k->g->user, .name = k->g->code->is.name, .vals = &k->vals, .log = k->log,
+                       .nlog = !n ? 0 : n->term->kind == ITEM_BREAK ? n->depth + 1 : n->depth, .break_limit = BREAK_LIMIT, .rng_base = k->rng_base,
+                       .node_limit = (uint32_t)config_int(rt, KEY_TRACE_NODE_LIMIT), .fullgraph = k->g->fullgraph};
+    const item **expect = path_items(n, &r.nexpect);
+    if (!expect)
+        return ctx_nomem(k->c), NULL;
+    r.expect = expect;
+    bind_cut_inputs(&k->vals, k->vals.nargs); /* the capture asks for attributes anew */
+    trace *t = trace_run(k->c, &r);
+    free(expect);
+    if (t)
+        t->r = NULL;
+    return t;
+}
+
+static void log_capture(call *k, const trace *t)
+{
+    if (!log_on(k->c->rt, LOG_capture))
+        return;
+    buf text = {0};
+    trace_print(t, &text);
+    log_line(k->c->rt, LOG_capture, "captured \"%s\": %u operations, %u breaks%s%s\n%s", k->g->code->is.name, t->nnodes,
+             t->nbreaks, t->reason[0] ? "; " : "", t->reason, buf_text(&text));
+    buf_fini(&text);
+}
+
+static step capture(call *k, tree_node *parent)
+{
+    k->captured = true;
+    code_count(k->st, captures, 1);
+    trace *t = call_trace(k, parent);
+    if (!t)
+        return STEP_FAILED;
+    code_count(k->st, slices, t->slices.evaluated);
+    log_capture(k, t);
+    step s = call_graft(k, t, parent);
+    trace_destroy(t);
+    return s;
+}
+
+/* -- an isolated callable reads the default region's entries -------------------------------------------------------- */
+
+static step borrow(call *k)
+{
+    code_state *own = k->st;
+    code *shared = k->g->isolated ? code_find(k->c, &k->g->shared) : NULL;
+    if (!shared)
+        return STEP_MISS;
+    k->st = code_state_of(shared);
+    k->borrowed = true;
+    step s = call_walk(k);
+    k->borrowed = false;
+    k->st = own;
+    code_unref(shared);
+    if (s == STEP_MISS) {
+        bind_reset(&k->vals);
+        k->node = NULL;
+    }
+    return s;
+}
+
+step call_miss(call *k, place *at, tree_node *parent, outcome out, tree_node **n)
+{
+    uint32_t before = place_inputs(k, parent);
+    if (!ctx_ok(k->c))
+        return STEP_FAILED;
+    if (k->borrowed)
+        return STEP_MISS;
+    if (!parent && k->g->isolated) {
+        step s = borrow(k);
+        if (s != STEP_MISS)
+            return s;
+    }
+    step s = check_limits(k, at, parent, out);
+    if (s != STEP_OK)
+        return s;
+    if (!call_claim(k))
+        return call_eager(k, "another thread is capturing or compiling \"%s\"", k->g->code->is.name);
+    at = parent ? node_place(parent, out) : at;
+    *n = call_pick(k, at, before); /* somebody else may have put it there meanwhile */
+    if (*n)
+        return STEP_OK;
+    const node_list *nodes = place_nodes(at);
+    if (nodes)
+        s = tell_reasons(k, nodes, before);
+    if (s == STEP_OK)
+        s = capture(k, parent);
+    if (s == STEP_OK)
+        *n = k->fresh.at[k->next_fresh];
+    return s == STEP_OK && call_take_attrs(k, *n, before) != BP_OK ? STEP_FAILED : s;
+}

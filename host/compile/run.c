@@ -1,0 +1,95 @@
+/* Running a node's segment on a call's values. */
+#include "host/base/log.h"
+#include "host/compile/callable.h"
+#include <stdlib.h>
+
+enum { FEW = 32 };
+
+/* The node's use, built first if there is none or its list has grown. A longer list that cannot be had leaves the old
+ * code serving; what it lacks comes from slices (C3.2). */
+static step find_use(call *k, tree_node *n, segment_use **use)
+{
+    *use = atomic_load(&n->use);
+    bool grown = *use && (*use)->list_len < atomic_load(&n->list->len);
+    if (*use && (!grown || k->borrowed))
+        return STEP_OK;
+    if (k->borrowed)
+        return STEP_MISS;
+    segment_use *old = *use, *longer;
+    if (!call_claim(k))
+        return old ? STEP_OK : call_eager(k, "another thread is capturing or compiling \"%s\"", k->g->code->is.name);
+    if (old && code_counter(k->st, graphs) >= config_int(k->c->rt, KEY_ACCUMULATED_RECOMPILE_LIMIT))
+        return STEP_OK;
+    step s = call_build(k, n, &longer);
+    if (s != STEP_OK && old) {
+        log_line(k->c->rt, LOG_recompiles, "a longer handed-on list of \"%s\" did not compile: %s", k->g->code->is.name,
+                 s == STEP_EAGER ? k->reason : k->c->diag.message);
+        diag_clear(&k->c->diag);
+        return STEP_OK;
+    }
+    *use = s == STEP_OK ? longer : old;
+    return s;
+}
+
+static bp_status take_inputs(call *k, const segment_use *u, bp_tensor **in)
+{
+    for (uint32_t i = 0; i < u->nin; i++) {
+        in[i] = call_value(k, u->in[i]);
+        if (!in[i])
+            return ctx_ok(k->c) ? ctx_fail(k->c, BP_INTERNAL, "a value that %s needs is missing", u->seg->name)
+                                : k->c->diag.code;
+    }
+    return BP_OK;
+}
+
+static bp_status keep_outputs(call *k, const segment_use *u, bp_tensor **out)
+{
+    bp_status st = BP_OK;
+    for (uint32_t i = 0; i < u->nout; i++) {
+        if (st == BP_OK && out[i])
+            st = bind_put(&k->vals, u->out[i], out[i]);
+        tensor_unref(out[i]);
+    }
+    return st;
+}
+
+/* A run that failed. Data in the wrong range blame nobody; everything else has been through the whole chain. Nothing has
+ * been written yet, so eager may answer either, unless the config wants an error. */
+static step not_run(call *k, const segment_use *u)
+{
+    if (k->c->diag.code != BP_OUT_OF_RANGE && config_int(k->c->rt, KEY_FALLBACK) == FALLBACK_ERROR) {
+        diag_while(&k->c->diag, "running %s of \"%s\"", u->seg->name, k->g->code->is.name);
+        return STEP_FAILED;
+    }
+    code_count(k->st, restarts, 1);
+    return call_eager_on_error(k);
+}
+
+static step run(call *k, const segment_use *u, bp_tensor **in, bp_tensor **out, const tree_node *n)
+{
+    if (take_inputs(k, u, in) != BP_OK)
+        return call_eager_on_error(k);
+    program_io io = {.inputs = in, .ninputs = u->nin, .outputs = out, .noutputs = u->nout,
+                     .rng_base = k->rng_base + n->rng_start};
+    if (program_run(k->c, u->seg->program, &io) != BP_OK)
+        return not_run(k, u);
+    return keep_outputs(k, u, out) == BP_OK ? STEP_OK : STEP_FAILED;
+}
+
+step call_run_segment(call *k, tree_node *n)
+{
+    segment_use *u;
+    step s = find_use(k, n, &u);
+    if (s != STEP_OK || !u->seg)
+        return s;
+    bp_tensor *few[2 * FEW] = {0}, **at = few;
+    if (u->nin > FEW || u->nout > FEW) {
+        at = calloc((size_t)u->nin + u->nout + 1, sizeof *at);
+        if (!at)
+            return ctx_nomem(k->c), STEP_FAILED;
+    }
+    s = run(k, u, at, at + (at == few ? FEW : u->nin), n);
+    if (at != few)
+        free(at);
+    return s;
+}

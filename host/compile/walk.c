@@ -1,0 +1,135 @@
+/* The walk of a call along its code's trace tree. */
+#include "host/compile/callable.h"
+#include "host/tensor/module.h"
+
+bp_status call_take_attrs(call *k, const tree_node *n, uint32_t before)
+{
+    bind_cut_inputs(&k->vals, before);
+    for (uint32_t i = 0; i < n->nattrs; i++) {
+        bp_value v = value_tensor(n->attrs[i].module->entries.at[n->attrs[i].entry].t);
+        TRY(bind_push_input(&k->vals, &v));
+    }
+    return BP_OK;
+}
+
+tree_node *call_pick(call *k, place *at, uint32_t before)
+{
+    node_list *nodes = place_nodes(at);
+    for (uint32_t i = 0; nodes && i < nodes->n; i++) {
+        tree_node *n = nodes->at[i];
+        if (n->nattrs || k->vals.ninputs != before)
+            if (call_take_attrs(k, n, before) != BP_OK)
+                return NULL;
+        guard_inputs in = {k->vals.inputs, k->vals.ninputs, k->vals.nargs};
+        if (!guard_check(n->guards, k->c, &in))
+            continue;
+        if (i && (k->claimed || code_claim(k->st))) {
+            place_to_front(k->epochs, at, i);
+            if (!k->claimed)
+                code_release(k->st);
+        }
+        return n;
+    }
+    return NULL;
+}
+
+/* The next node of the path that this call captured, if the walk still follows it. */
+static tree_node *next_fresh(call *k, const tree_node *parent)
+{
+    if (k->next_fresh == k->fresh.len || k->fresh.at[k->next_fresh]->parent != parent)
+        return NULL;
+    tree_node *n = k->fresh.at[k->next_fresh];
+    return call_take_attrs(k, n, place_inputs(k, parent)) == BP_OK ? n : NULL;
+}
+
+/* A fresh node has run: from now on other calls may find it. */
+static bp_status publish(call *k, tree_node *n)
+{
+    bool counts = n->parent && !node_place(n->parent, k->log[n->depth - 1]);
+    place *at = n->parent ? node_add_place(k->epochs, n->parent, k->log[n->depth - 1]) : &k->st->root;
+    if (!at || !place_add(k->epochs, at, n))
+        return ctx_nomem(k->c);
+    k->next_fresh++;
+    if (counts)
+        code_count(k->st, outcomes, 1);
+    return BP_OK;
+}
+
+/* What the compiled segment computed decides (C3.1). A guess of the slice that nobody confirmed is dropped with what was
+ * captured behind it (C2.4). */
+static step take_outcome(call *k, tree_node *n, outcome *out)
+{
+    const bp_tensor *t = call_value(k, n->term->brk.value);
+    if (!t || outcome_read(k->c, n->term->brk.ask, t, out) != BP_OK)
+        return call_eager_on_error(k);
+    k->log[n->depth] = *out;
+    if (k->next_fresh == k->fresh.len)
+        return STEP_OK;
+    if (outcome_eq(k->guesses.at[k->next_fresh - 1], *out)) /* n was fresh, and something hangs behind it */
+        return STEP_OK;
+    code_count(k->st, disagreements, 1);
+    for (uint32_t i = k->next_fresh; i < k->fresh.len; i++)
+        node_destroy(k->fresh.at[i]);
+    k->fresh.len = k->next_fresh;
+    return STEP_OK;
+}
+
+/* One node: its segment runs; a fresh one is then published. */
+static step visit(call *k, tree_node *n)
+{
+    bool fresh = k->next_fresh < k->fresh.len && k->fresh.at[k->next_fresh] == n;
+    if (n->term) {
+        step s = call_run_segment(k, n);
+        if (s != STEP_OK && n->term) /* without one it has become a leaf: such calls run eagerly from now on */
+            return s;
+    }
+    if (fresh && publish(k, n) != BP_OK)
+        return STEP_FAILED;
+    k->node = n;
+    return n->term ? STEP_OK : call_eager(k, "%s", n->reason);
+}
+
+step call_walk(call *k)
+{
+    place *at = &k->st->root;
+    tree_node *parent = NULL;
+    outcome out = {0};
+    for (;;) {
+        tree_node *n = next_fresh(k, parent);
+        if (!n)
+            n = call_pick(k, at, place_inputs(k, parent));
+        step s = n ? STEP_OK : call_miss(k, at, parent, out, &n);
+        if (s == STEP_OK)
+            s = visit(k, n);
+        if (s != STEP_OK)
+            return s;
+        if (n->term->kind == ITEM_END)
+            return call_commit(k, n);
+        s = take_outcome(k, n, &out);
+        if (s != STEP_OK)
+            return s;
+        at = node_place(n, out);
+        parent = n;
+    }
+}
+
+/* -- values of the path -------------------------------------------------------------------------------------------- */
+
+static const item *item_of(void *arg, ref r)
+{
+    return path_item_of(arg, r);
+}
+
+bp_tensor *call_value(call *k, ref r)
+{
+    bp_tensor *t = bind_get(&k->vals, r);
+    if (t || !ctx_ok(k->c))
+        return t;
+    slicer s = {.c = k->c, .vals = &k->vals, .rng_base = k->rng_base, .item_of = item_of, .arg = k->node};
+    t = slice_value(&s, r);
+    code_count(k->st, slices, s.evaluated);
+    if (t && bind_put(&k->vals, r, t) != BP_OK)
+        t = NULL;
+    slice_fini(&s);
+    return t;
+}
