@@ -200,6 +200,11 @@ static bp_status write_result(bp_ctx *c, const op_row *op, bp_tensor *out, const
 
 static void mark_written(const bp_ctx *c, const op_row *op, const prepared *p, bp_tensor *out)
 {
+    if ((op->flags & OP_NO_GRAD_OUT) && (op->functional->flags & OP_VIEW)) { /* detach_ */
+        out->flags &= (uint8_t)~TENSOR_REQUIRES_GRAD;
+        out->flags |= TENSOR_IS_LEAF;
+        return;
+    }
     bool differentiable = dtype_is_float(out->dtype) || dtype_is_complex(out->dtype);
     if (grad_on(c) && p->any_grad && differentiable && !(op->flags & OP_NO_GRAD_OUT)) {
         out->flags |= TENSOR_REQUIRES_GRAD;

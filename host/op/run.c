@@ -43,14 +43,25 @@ bp_status op_infer(bp_ctx *c, const op_row *op, const bp_value *args, shape_call
     return st;
 }
 
+static bool meta_is(const bp_tensor *t, const tensor_meta *m)
+{
+    bool same = t->rank == m->rank && dim_eq(t->offset, m->offset);
+    for (uint32_t d = 0; same && d < t->rank; d++)
+        same = dim_eq(t->sizes[d], m->sizes[d]) && dim_eq(t->strides[d], m->strides[d]);
+    return same;
+}
+
 /* -- outputs ------------------------------------------------------------------------------------------------------- */
 
+/* A result that is an argument and has another layout changes that argument (resize_). */
 static bp_tensor *make_one(bp_ctx *c, const prepared *p, const shape_out *o, bool fake)
 {
     if (o->alias_of < 0)
         return fake ? tensor_new_fake(c, &o->meta) : tensor_new(c, &o->meta);
     bp_tensor *base = arg_list_tensor(p->args, (uint32_t)o->alias_of, o->alias_item);
-    return o->is_argument ? tensor_ref(base) : tensor_view(c, base, &o->meta);
+    if (!o->is_argument)
+        return tensor_view(c, base, &o->meta);
+    return meta_is(base, &o->meta) || tensor_set_layout(c, base, &o->meta) == BP_OK ? tensor_ref(base) : NULL;
 }
 
 static bp_status make_outputs(bp_ctx *c, op_call *k, const prepared *p, const shape_call *s, bool fake)

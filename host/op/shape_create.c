@@ -215,3 +215,44 @@ bp_status shape_fill_tensor(bp_ctx *c, shape_call *s)
         return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"value\" has %u dimensions, expected none", value->rank);
     return add_copy(c, s, t, t->dtype, BP_PRESERVE);
 }
+
+/* -- other sizes for self ------------------------------------------------------------------------------------------ */
+
+/* self with new sizes, row major unless a format says otherwise; unchanged sizes change nothing. */
+static bp_status add_resized(bp_ctx *c, shape_call *s, uint32_t rank, const bp_dim *sizes, int32_t format)
+{
+    const bp_tensor *t = arg_tensor(s->args, 0);
+    bool same = rank == t->rank;
+    for (uint32_t d = 0; same && d < rank; d++)
+        same = dim_eq(sizes[d], t->sizes[d]);
+    if (c->ambient.grad_enabled && (t->flags & TENSOR_REQUIRES_GRAD))
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "a tensor that requires grad cannot be resized");
+    if (same && !format)
+        return shape_same(c, s);
+    shape_out *o = shape_add_out(c, s, t->dtype, rank, sizes);
+    if (!o)
+        return c->diag.code;
+    if (format)
+        TRY(layout_memory_format(c, rank, sizes, format, o->meta.strides));
+    o->meta.device = tensor_device(t);
+    o->meta.offset = t->offset;
+    o->alias_of = 0;
+    o->is_argument = true;
+    return c->diag.code;
+}
+
+bp_status shape_resize(bp_ctx *c, shape_call *s)
+{
+    uint32_t rank;
+    bp_dim *sizes = arg_dims(c, s->args, 1, &rank);
+    return sizes ? add_resized(c, s, rank, sizes, arg_memory_format(s->args, 2)) : c->diag.code;
+}
+
+bp_status shape_resize_as(bp_ctx *c, shape_call *s)
+{
+    const bp_tensor *other = arg_tensor(s->args, 1);
+    int32_t format = arg_memory_format(s->args, 2);
+    if (format == BP_PRESERVE)
+        format = tensor_suggest_format(other);
+    return add_resized(c, s, other->rank, other->sizes, format);
+}
