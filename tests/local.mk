@@ -27,6 +27,7 @@ unit_tests += %D%/unit/tools/test_golden
 unit_tests += %D%/unit/op/test_dispatch
 unit_tests += %D%/unit/op/test_schema
 
+include %D%/unit/backend/local.mk
 include %D%/check/local.mk
 include %D%/golden/local.mk
 
@@ -48,6 +49,11 @@ TESTS += $(script_tests)
 EXTRA_DIST += $(script_tests) %D%/driver %D%/sum %D%/lib/tap.sh %D%/lib/tap.py \
 	%D%/features.py %D%/features.def
 noinst_HEADERS += %D%/lib/check.h %D%/unit/tensor/casts.def %D%/unit/graph/build.h %D%/unit/compile/fixture.h
+
+# Runtimes with a config and a folder of their own: NAME_LDADD = $(world).
+check_LTLIBRARIES += %D%/lib/libworld.la
+tests_lib_libworld_la_SOURCES = %D%/lib/world.c %D%/lib/world.h
+world = tests/lib/libworld.la $(LDADD)
 
 # Defaults of every program that does not say otherwise: the tests'.
 LDADD = libhost.la $(CMOCKA_LIBS)

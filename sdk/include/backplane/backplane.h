@@ -22,8 +22,9 @@ typedef struct bp_module bp_module;     /* named parameters and buffers */
 
 /* -- runtime and context ------------------------------------------------------------------------------------------- */
 
-/* Makes a runtime and reads its config (docs/config.md). config: one more ini file, read last, or NULL.
- * errors: NULL only when memory is used up; a bad config is reported by bp_ctx_new's context and by `doctor`. */
+/* Makes a runtime. Its config (docs/config.md) is read when a backend or a key is first asked for. config: one more ini
+ * file, read last, or NULL. errors: NULL only when memory is used up; a bad config is the error of every look-up of a
+ * backend, and of `doctor`. */
 BP_EXPORT bp_runtime *bp_runtime_new(const char *config);
 /* Gives the runtime up; it lives on while contexts or callables use it. Accepts NULL. */
 BP_EXPORT void bp_runtime_unref(bp_runtime *rt);
