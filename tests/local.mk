@@ -27,6 +27,7 @@ unit_tests += %D%/unit/tools/test_golden
 unit_tests += %D%/unit/op/test_dispatch
 unit_tests += %D%/unit/op/test_schema
 
+include %D%/fail/local.mk
 include %D%/unit/backend/local.mk
 include %D%/check/local.mk
 include %D%/golden/local.mk

@@ -1,0 +1,14 @@
+/* Ends the process while it is loaded. */
+#include <backplane/plugin.h>
+#include <unistd.h>
+
+__attribute__((constructor)) static void end(void)
+{
+    _exit(7);
+}
+
+BP_EXPORT bp_compiled *compile(bp_graph_module *gm, const bp_inputs *inputs)
+{
+    (void)inputs;
+    return bp_forward(gm);
+}
