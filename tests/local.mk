@@ -31,6 +31,7 @@ include %D%/fail/local.mk
 include %D%/unit/backend/local.mk
 include %D%/check/local.mk
 include %D%/golden/local.mk
+include %D%/oom/local.mk
 
 EXTRA_DIST += %D%/unit/op/core_schemas.txt
 EXTRA_DIST += \

@@ -40,6 +40,26 @@ str str_trim(str a)
     return a;
 }
 
+bool str_is_utf8(str a)
+{
+    const unsigned char *p = (const unsigned char *)a.s;
+    static const uint32_t LEAST[] = {0, 0x80, 0x800, 0x10000}; /* of a form of this many further bytes */
+    for (size_t i = 0; i < a.n;) {
+        unsigned lead = p[i++], more = lead < 0x80 ? 0 : lead >= 0xf0 ? 3 : lead >= 0xe0 ? 2 : 1;
+        if ((lead >= 0x80 && lead < 0xc0) || lead >= 0xf8 || more > a.n - i)
+            return false;
+        uint32_t code = more ? lead & (0x3fu >> more) : lead;
+        for (unsigned k = 0; k < more; k++, i++) {
+            if ((p[i] & 0xc0) != 0x80)
+                return false;
+            code = code << 6 | (p[i] & 0x3fu);
+        }
+        if (code < LEAST[more] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
+            return false;
+    }
+    return true;
+}
+
 str str_split(str *rest, char sep)
 {
     const char *at = rest->n ? memchr(rest->s, sep, rest->n) : NULL;

@@ -76,6 +76,18 @@ static void a_split_gives_empty_pieces_and_then_ends(void **state)
     assert_false(str_starts(str_of("op"), "opt."));
 }
 
+static void utf8_is_told_from_other_bytes(void **state)
+{
+    (void)state;
+    static const char *const GOOD[] = {"", "abc", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80", "\xf4\x8f\xbf\xbf"};
+    static const char *const BAD[] = {"\xff", "\x80", "\xc3", "\xc3(", "\xc0\x80", "\xe0\x80\x80", "\xed\xa0\x80",
+                                      "\xf4\x90\x80\x80", "\xf8\x88\x80\x80\x80", "a\xe2\x82"};
+    for (size_t i = 0; i < sizeof GOOD / sizeof GOOD[0]; i++)
+        assert_true(str_is_utf8(str_of(GOOD[i])));
+    for (size_t i = 0; i < sizeof BAD / sizeof BAD[0]; i++)
+        assert_false(str_is_utf8(str_of(BAD[i])));
+}
+
 static void a_builder_keeps_what_was_added_and_can_be_emptied(void **state)
 {
     (void)state;
@@ -133,6 +145,7 @@ int main(void)
         cmocka_unit_test(every_power_of_two_reads_back_equal),
         cmocka_unit_test(quotes_escape_what_a_reader_could_misread),
         cmocka_unit_test(a_split_gives_empty_pieces_and_then_ends),
+        cmocka_unit_test(utf8_is_told_from_other_bytes),
         cmocka_unit_test(a_builder_keeps_what_was_added_and_can_be_emptied),
         cmocka_unit_test(ratios_are_those_of_difflib),
         cmocka_unit_test(close_matches_come_best_first_and_not_below_the_cutoff),

@@ -1,0 +1,9 @@
+# Rooms without memory. A test lists tests/lib/oom.c among its sources and links with OOM_LINK.
+OOM_LINK = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc -Wl,--wrap=aligned_alloc \
+	-Wl,--wrap=strdup -Wl,--wrap=realpath -Wl,--wrap=free
+
+unit_tests += %D%/test_rooms
+tests_oom_test_rooms_SOURCES = %D%/test_rooms.c tests/lib/oom.c tests/lib/oom.h
+tests_oom_test_rooms_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+tests_oom_test_rooms_LDFLAGS = $(OOM_LINK)
+tests_oom_test_rooms_LDADD = $(LDADD) $(JANSSON_LIBS)
