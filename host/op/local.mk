@@ -66,3 +66,5 @@ libhost_la_SOURCES += %D%/shape_reduce.c %D%/shape_reduce.h %D%/reference/fold.c
 libhost_la_SOURCES += %D%/reference/reduce_best.c %D%/reference/reduce_norm.c %D%/reference/reduce_scan.c %D%/reference/reduce_sum.c
 libhost_la_SOURCES += %D%/conv_args.c %D%/conv_args.h %D%/shape_conv.c
 libhost_la_SOURCES += %D%/reference/conv.c %D%/reference/conv.h %D%/reference/conv_image.c
+libhost_la_SOURCES += %D%/shape_norm.c %D%/reference/norm.c %D%/reference/norm.h %D%/reference/norm_batch.c
+libhost_la_SOURCES += %D%/reference/norm_layer.c %D%/reference/norm_softmax.c

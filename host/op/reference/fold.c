@@ -16,7 +16,8 @@ typedef struct {
     bool direct;
     dims kept, folded; /* the innermost of `folded` is the run */
     const void *params;
-    op_call *k;
+    uint32_t nout;
+    bp_tensor *const *out;
 } folding;
 
 static fold_fn pick(const fold_table *t, bp_dtype d)
@@ -88,8 +89,8 @@ static void store(const folding *w, int64_t i, const fold_state *s)
 {
     num results[RESULTS_MAX] = {{NUM_INT, 0, 0, 0}};
     w->f->end(s, w->loop, results, w->params);
-    for (uint32_t r = 0; r < w->k->nout; r++) {
-        bp_tensor *out = w->k->out[r];
+    for (uint32_t r = 0; r < w->nout; r++) {
+        bp_tensor *out = w->out[r];
         dtype_store(out->dtype, (char *)tensor_ptr(out) + i * (int64_t)dtype_size(out->dtype), results[r]);
     }
 }
@@ -109,19 +110,26 @@ static void fold_range(void *arg, int64_t begin, int64_t end)
     }
 }
 
-bp_status fold_run(bp_ctx *c, op_call *k, const fold *f, const bp_tensor *t, uint64_t mask, bp_dtype as,
-                   const void *params)
+bp_status fold_into(bp_ctx *c, const op_row *op, const fold *f, const bp_tensor *t, uint64_t mask, bp_dtype as,
+                    uint32_t nout, bp_tensor *const *out, const void *params)
 {
-    folding w = {.f = f, .add = pick(&f->add, as), .t = t, .as = as, .loop = loop_type(as), .params = params, .k = k};
+    folding w = {.f = f, .add = pick(&f->add, as), .t = t, .as = as, .loop = loop_type(as), .params = params,
+                 .nout = nout, .out = out};
     if (!ctx_ok(c))
         return c->diag.code;
     if (!w.add)
-        return loop_no_type(c, k->op, as);
+        return loop_no_type(c, op, as);
     for (uint32_t d = 0; d < t->rank; d++)
         add_dim(mask >> d & 1 ? &w.folded : &w.kept, tensor_dim(t, d), tensor_step(t, d));
     bool is_exact = as == t->dtype || as == w.loop;
     w.direct = is_exact && (t->dtype == w.loop || (t->dtype == BP_BOOL && w.loop == BP_U8));
     int64_t each = count_of(&w.folded, w.folded.n);
-    parallel_for(tensor_nelem(k->out[0]), each < GRAIN ? GRAIN / (each + 1) + 1 : 1, fold_range, &w);
+    parallel_for(tensor_nelem(out[0]), each < GRAIN ? GRAIN / (each + 1) + 1 : 1, fold_range, &w);
     return BP_OK;
+}
+
+bp_status fold_run(bp_ctx *c, op_call *k, const fold *f, const bp_tensor *t, uint64_t mask, bp_dtype as,
+                   const void *params)
+{
+    return fold_into(c, k->op, f, t, mask, as, k->nout, k->out, params);
 }

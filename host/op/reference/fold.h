@@ -21,10 +21,13 @@ typedef struct {
     fold_state start;
 } fold;
 
-/* Folds t over the dimensions in mask into out[0 .. nout), which are contiguous and may be kept-dim or not. `as`: the
+/* Folds t over the dimensions in mask into the outputs of k, which are contiguous and may be kept-dim or not. `as`: the
  * type that elements are cast to first. errors: UNIMPLEMENTED or INVALID_ARGUMENT when f has not this type. */
 bp_status fold_run(bp_ctx *c, op_call *k, const fold *f, const bp_tensor *t, uint64_t mask, bp_dtype as,
                    const void *params);
+/* The same into nout contiguous tensors of one size. */
+bp_status fold_into(bp_ctx *c, const op_row *op, const fold *f, const bp_tensor *t, uint64_t mask, bp_dtype as,
+                    uint32_t nout, bp_tensor *const *out, const void *params);
 
 /* -- writing folds: a statement on s and the element v -- */
 #define FOLD(fn, TI, ...)                                                                                      \
