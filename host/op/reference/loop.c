@@ -16,7 +16,7 @@ typedef struct {
     int64_t steps[LOOP_OPERANDS][TENSOR_MAX_RANK], inner_step[LOOP_OPERANDS];
     char *base[LOOP_OPERANDS];
     bool direct[LOOP_OPERANDS], all_direct; /* direct: the loop may touch the operand's own memory */
-    char number[LOOP_OPERANDS][ELEMENT_MAX];
+    _Alignas(16) char number[LOOP_OPERANDS][ELEMENT_MAX];
     const loop_operand *o;
     loop_fn f;
     void *params;
@@ -49,7 +49,7 @@ void loop_convert(bp_dtype loop, void *room, bp_dtype as, bp_dtype from, const v
         dtype_convert(loop, room, 1, from, data, step, n);
         return;
     }
-    char rounded[LOOP_CHUNK * ELEMENT_MAX];
+    _Alignas(16) char rounded[LOOP_CHUNK * ELEMENT_MAX];
     dtype_convert(as, rounded, 1, from, data, step, n);
     dtype_convert(loop, room, 1, as, rounded, 1, n);
 }
@@ -190,7 +190,7 @@ static void set_number(walk *w, uint32_t k)
         bool is_complex = o->number.kind == BP_SCALAR_COMPLEX;
         v = (num){is_complex ? NUM_COMPLEX : NUM_FLOAT, 0, o->number.v.f[0], is_complex ? o->number.v.f[1] : 0};
     }
-    char rounded[ELEMENT_MAX];
+    _Alignas(16) char rounded[ELEMENT_MAX];
     dtype_store(o->as, rounded, v);
     dtype_convert(o->loop, w->number[k], 1, o->as, rounded, 1, 1);
 }
