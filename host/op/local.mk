@@ -68,3 +68,5 @@ libhost_la_SOURCES += %D%/conv_args.c %D%/conv_args.h %D%/shape_conv.c
 libhost_la_SOURCES += %D%/reference/conv.c %D%/reference/conv.h %D%/reference/conv_image.c
 libhost_la_SOURCES += %D%/shape_norm.c %D%/reference/norm.c %D%/reference/norm.h %D%/reference/norm_batch.c
 libhost_la_SOURCES += %D%/reference/norm_layer.c %D%/reference/norm_softmax.c
+libhost_la_SOURCES += %D%/pool_args.c %D%/pool_args.h %D%/shape_pool.c
+libhost_la_SOURCES += %D%/reference/pool.c %D%/reference/pool_typed.h
