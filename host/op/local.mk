@@ -50,6 +50,7 @@ libhost_la_SOURCES += %D%/checks.c %D%/checks.h %D%/index_plan.c %D%/index_plan.
 libhost_la_SOURCES += %D%/shape_index.c %D%/shape_masked.c %D%/shape_search.c
 libhost_la_SOURCES += %D%/shape_matmul.c
 libhost_la_SOURCES += %D%/shape_sort.c
+libhost_la_SOURCES += %D%/shape_overwrite.c %D%/reference/overwrite.c
 libhost_la_SOURCES += %D%/reference/number.c %D%/reference/number.h %D%/reference/walk.c %D%/reference/walk.h
 libhost_la_SOURCES += %D%/reference/work.c %D%/reference/work.h
 libhost_la_SOURCES += %D%/reference/index.c %D%/reference/masked.c %D%/reference/scatter.c
