@@ -225,18 +225,40 @@ static void a_name_that_is_not_utf8_cannot_be_saved(void **state)
     assert_int_equal(access(path, F_OK), -1);
 }
 
-static void the_digit_classifiers_weights_are_read(void **state)
+/* The path of a file under tests/models/digits. */
+static const char *digits(const char *name)
+{
+    static char file[600];
+    const char *src = getenv("top_srcdir");
+    snprintf(file, sizeof file, "%s/tests/models/digits/%s", src ? src : ".", name);
+    return file;
+}
+
+static void assert_same(bp_tensor *a, bp_tensor *b)
+{
+    assert_true(a && b);
+    assert_int_equal(bp_tensor_dtype(a), bp_tensor_dtype(b));
+    assert_int_equal(bp_tensor_rank(a), bp_tensor_rank(b));
+    for (uint32_t d = 0; d < bp_tensor_rank(a); d++)
+        assert_int_equal(bp_tensor_size(a, d), bp_tensor_size(b, d));
+    assert_memory_equal(bp_tensor_data(c, a), bp_tensor_data(c, b), (size_t)bp_tensor_numel(a) * 4);
+}
+
+static void F103_npy_and_safetensors_files_go_in_and_out(void **state)
 {
     (void)state;
-    char file[600];
-    const char *src = getenv("top_srcdir");
-    snprintf(file, sizeof file, "%s/tests/models/digits/weights.safetensors", src ? src : ".");
-    assert_int_equal(bp_module_load(c, m, file), BP_OK);
-    bp_tensor *w = bp_module_get(c, m, "conv2.weight");
-    assert_int_equal(bp_tensor_rank(w), 4);
-    assert_int_equal(bp_tensor_size(w, 0), 32);
-    snprintf(file, sizeof file, "%s/tests/models/digits/images.npy", src ? src : ".");
-    assert_int_equal(bp_tensor_size(bp_load_npy(c, file), 0), 360);
+    static const char *const NAMES[] = {"conv1.weight", "conv1.bias", "conv2.weight", "conv2.bias", "fc1.weight"};
+    bp_tensor *images = bp_load_npy(c, digits("images.npy"));
+    assert_int_equal(bp_tensor_numel(images), 360 * 64);
+    assert_int_equal(bp_save_npy(c, images, path), BP_OK);
+    assert_same(bp_load_npy(c, path), images);
+    assert_int_equal(bp_module_load(c, m, digits("weights.safetensors")), BP_OK);
+    assert_int_equal(bp_module_save(c, m, path), BP_OK);
+    bp_module *again = bp_module_new(c);
+    assert_int_equal(bp_module_load(c, again, path), BP_OK);
+    for (size_t i = 0; i < sizeof NAMES / sizeof NAMES[0]; i++)
+        assert_same(bp_module_get(c, again, NAMES[i]), bp_module_get(c, m, NAMES[i]));
+    bp_module_unref(again);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, start, end)
@@ -254,7 +276,7 @@ int main(void)
         TEST(what_is_saved_is_loaded_again),
         TEST(an_empty_module_is_a_file_without_tensors),
         TEST(a_name_that_is_not_utf8_cannot_be_saved),
-        TEST(the_digit_classifiers_weights_are_read),
+        TEST(F103_npy_and_safetensors_files_go_in_and_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

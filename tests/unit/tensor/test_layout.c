@@ -8,6 +8,10 @@
 /* rule|sizes of a|strides of a|sizes of b, or of the view|strides of b|what PyTorch gave ("none": refused). "-": rank
  * 0. suggest gives 1 contiguous, 3 channels_last, 4 channels_last_3d. */
 static const char *const ROWS[] = {
+    "view|2 1 3|3 99 1|6||1",
+    "view|2 1 3|3 99 1|2 3||3 1",
+    "suggest|2 1 1 1|4 4 4 4|||1",
+    "suggest|3 1 1 1|1 1 1 1|||1",
     "preserve|1 1 3 2|3 3 1 1|||6 6 2 1",
     "preserve|5 1 1 1|7 7 7 7|||1 1 1 1",
     "preserve|4 3 3 4|1 1 12 3|||3 1 48 12",
