@@ -29,6 +29,8 @@ bp_dtype loop_type(bp_dtype d)
 
 loop_fn loop_pick(const loop_table *t, bp_dtype d)
 {
+    if ((d == BP_F16 && t->f16) || (d == BP_BF16 && t->bf16))
+        return d == BP_F16 ? t->f16 : t->bf16;
     switch (loop_type(d)) {
     case BP_U8: return t->u8;
     case BP_I8: return t->i8;
@@ -262,7 +264,8 @@ bp_status loop_kernel_run_as(bp_ctx *c, op_call *k, const loop_kernel *p, bp_dty
 {
     loop_operand o[LOOP_OPERANDS];
     loop_fn f = loop_pick(&p->loops, common);
-    if (!f || (p->flags & LOOP_NO_BOOL && common == BP_BOOL) || (p->flags & LOOP_NO_INT && dtype_is_integral(common)))
+    bool is_half = common == BP_F16 || common == BP_BF16;
+    if (!f || (p->flags & LOOP_NO_BOOL && common == BP_BOOL) || (p->flags & LOOP_NO_HALF && is_half))
         return loop_no_type(c, k->op, common);
     bp_dtype written = loop_type(common);
     if (p->flags & LOOP_BOOL_OUT)

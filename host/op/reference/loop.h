@@ -12,8 +12,9 @@ enum { LOOP_OPERANDS = 6, LOOP_CHUNK = 256 };
 /* n elements of each operand, outputs first; steps are in elements and may be 0. Several threads may run it. */
 typedef void (*loop_fn)(int64_t n, char *const *data, const int64_t *step, void *params);
 
-/* Inner loops by the type they compute in; NULL: the operator has no such type. */
-typedef struct { loop_fn u8, i8, i16, i32, i64, f32, f64, c64, c128; } loop_table;
+/* Inner loops by the type they compute in; NULL: the operator has no such type. f16 and bf16 are for operators that
+ * round to the half type at each step, which shows: they read and write f32 too, and stand before f32 for their type. */
+typedef struct { loop_fn u8, i8, i16, i32, i64, f32, f64, c64, c128, f16, bf16; } loop_table;
 
 /* The type that values of type d are computed in: f32 for halves, u8 for bool, else d. */
 bp_dtype loop_type(bp_dtype d);
@@ -38,8 +39,8 @@ enum loop_flag {
     LOOP_BOOL_OUT = 2,        /* the loop writes bools */
     LOOP_REAL_OUT = 4,        /* the loop of a complex type writes its real type */
     LOOP_NO_BOOL = 8,         /* PyTorch has it for integers but not for bools */
-    LOOP_NO_INT = 16,         /* PyTorch has it for floats only, and does not convert */
-    LOOP_WIDE_LAST = 32       /* a number or 0-d tensor as last operand is not rounded to a half type first */
+    LOOP_WIDE_LAST = 16,      /* a number or 0-d tensor as last operand is not rounded to a half type first */
+    LOOP_NO_HALF = 32         /* PyTorch has it for f32 and f64 only */
 };
 typedef struct {
     loop_table loops;
@@ -110,6 +111,14 @@ bp_status loop_check_number(bp_ctx *c, const op_row *op, const char *name, bp_sc
 #define LOOPS_C(loop, name, ...)                                        \
     loop(name##_c64, float _Complex, float _Complex, __VA_ARGS__)       \
     loop(name##_c128, double _Complex, double _Complex, __VA_ARGS__)
+/* A formula that rounds at each step: FORMULA is a macro of one argument, the name of what rounds. */
+#define ROUND_NOT(x) (x)
+#define ROUND_F16(x) half_to_float(half_from_float((float)(x)))
+#define ROUND_BF16(x) bfloat16_to_float(bfloat16_from_float((float)(x)))
+#define LOOPS_STEPS(loop, name, FORMULA)                   \
+    LOOPS_F(loop, name, FORMULA(ROUND_NOT))                \
+    loop(name##_f16, float, float, FORMULA(ROUND_F16))     \
+    loop(name##_bf16, float, float, FORMULA(ROUND_BF16))
 /* The same with bools as results. */
 #define LOOPS_BF(loop, name, ...)                     \
     loop(name##_f32, uint8_t, float, __VA_ARGS__)     \
@@ -126,6 +135,7 @@ bp_status loop_check_number(bp_ctx *c, const op_row *op, const char *name, bp_sc
 /* Initializers of a loop_table. */
 #define LOOP_SET_F(name) .f32 = name##_f32, .f64 = name##_f64
 #define LOOP_SET_I(name) .u8 = name##_u8, .i8 = name##_i8, .i16 = name##_i16, .i32 = name##_i32, .i64 = name##_i64
+#define LOOP_SET_STEPS(name) LOOP_SET_F(name), .f16 = name##_f16, .bf16 = name##_bf16
 #define LOOP_SET_C(name) .c64 = name##_c64, .c128 = name##_c128
 
 /* kernel_<name> over `n` operands; then over n operands and so many numbers behind them. */

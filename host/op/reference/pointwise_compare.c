@@ -98,17 +98,9 @@ FLOAT_2(logaddexp2, 0,
         isinf(a) && a == b ? a : (a > b ? a : b) + log1p(exp2(-fabs(a - b))) * (T)1.44269504088896340736)
 
 /* ldexp: the power of two is rounded to the type before it multiplies. */
-LOOPS_F(LOOP_2, ldexp, a *exp2(b))
-LOOP_2(ldexp_f16, float, float, a *half_to_float(half_from_float(exp2(b))))
-LOOP_2(ldexp_bf16, float, float, a *bfloat16_to_float(bfloat16_from_float(exp2(b))))
-bp_status kernel_ldexp(bp_ctx *c, op_call *k)
-{
-    static const loop_kernel full = {{LOOP_SET_F(ldexp)}, 2, LOOP_TO_FLOAT, 0};
-    static const loop_kernel half = {{.f32 = ldexp_f16}, 2, LOOP_TO_FLOAT, 0};
-    static const loop_kernel bfloat = {{.f32 = ldexp_bf16}, 2, LOOP_TO_FLOAT, 0};
-    bp_dtype d = k->out[0]->dtype;
-    return loop_kernel_run(c, k, d == BP_F16 ? &half : d == BP_BF16 ? &bfloat : &full, NULL);
-}
+#define LDEXP(R) (a * R(exp2(b)))
+LOOPS_STEPS(LOOP_2, ldexp, LDEXP)
+LOOP_KERNEL(ldexp, 2, LOOP_TO_FLOAT, LOOP_SET_STEPS(ldexp))
 
 /* nextafter steps on the grid of its own type, so that halves are not widened: their bits are counted up or down. */
 static uint16_t next_half(uint16_t a, uint16_t b, uint16_t infinity)

@@ -2,11 +2,10 @@
  *
  * Integers are computed in the default float type. f32 goes through the C library's float functions where those are
  * within an ulp, else through double; both round once. */
+#include "host/op/reference/cx.h"
 #include "host/op/reference/loop.h"
 #include "host/op/reference/special.h"
 #include "host/op/rows.h"
-#include <complex.h>
-#include <math.h>
 #include <tgmath.h>
 
 /* A function of floats, and one of complex numbers as well. `...` is a formula in a, of type T. */
@@ -17,8 +16,15 @@
     LOOPS_F(LOOP_1, name, __VA_ARGS__) \
     LOOPS_C(LOOP_1, name, __VA_ARGS__) \
     LOOP_KERNEL(name, 1, LOOP_TO_FLOAT, LOOP_SET_F(name), LOOP_SET_C(name))
+#define STEPS_FN(name, FORMULA)           \
+    LOOPS_STEPS(LOOP_1, name, FORMULA)    \
+    LOOP_KERNEL(name, 1, LOOP_TO_FLOAT, LOOP_SET_STEPS(name))
 /* Computed in double: what the C library has in float is too coarse, or is ours. */
 #define DOUBLE_FN(name, fn) FLOAT_FN(name, (fn)((double)a))
+/* Those that PyTorch has for f32 and f64 only. */
+#define FULL_FN(name, ...)              \
+    LOOPS_F(LOOP_1, name, __VA_ARGS__)  \
+    LOOP_KERNEL(name, 1, LOOP_TO_FLOAT | LOOP_NO_HALF, LOOP_SET_F(name))
 
 COMPLEX_FN(exp, exp(a))
 COMPLEX_FN(log, log(a))
@@ -34,48 +40,74 @@ FLOAT_FN(expm1, expm1(a))
 FLOAT_FN(log2, log2(a))
 FLOAT_FN(log10, log10(a))
 FLOAT_FN(log1p, log1p(a))
+COMPLEX_FN(sigmoid, (T)1 / ((T)1 + exp(-a)))
 FLOAT_FN(rsqrt, (T)1 / sqrt(a))
-FLOAT_FN(reciprocal, (T)1 / a)
-FLOAT_FN(sigmoid, (T)1 / ((T)1 + exp(-a)))
+LOOPS_F(LOOP_1, reciprocal, (T)1 / a)
+LOOPS_C(LOOP_1, reciprocal, cx_div(1, (cx)a))
+LOOP_KERNEL(reciprocal, 1, LOOP_TO_FLOAT, LOOP_SET_F(reciprocal), LOOP_SET_C(reciprocal))
 FLOAT_FN(erf, erf(a))
-DOUBLE_FN(asin, asin)
-DOUBLE_FN(acos, acos)
-DOUBLE_FN(atan, atan)
-DOUBLE_FN(asinh, asinh)
-DOUBLE_FN(acosh, acosh)
-DOUBLE_FN(atanh, atanh)
+/* f32 by way of double, complex numbers by the C library's functions. */
+#define INVERSE_FN(name)                                   \
+    LOOPS_F(LOOP_1, name, (name)((double)a))               \
+    LOOPS_C(LOOP_1, name, (c##name)((cx)a))                \
+    LOOP_KERNEL(name, 1, LOOP_TO_FLOAT, LOOP_SET_F(name), LOOP_SET_C(name))
+INVERSE_FN(asin)
+INVERSE_FN(acos)
+INVERSE_FN(atan)
+INVERSE_FN(asinh)
+INVERSE_FN(acosh)
+INVERSE_FN(atanh)
 DOUBLE_FN(erfc, erfc)
 DOUBLE_FN(erfinv, special_erfinv)
 DOUBLE_FN(lgamma, special_lgamma)
 DOUBLE_FN(digamma, special_digamma)
-DOUBLE_FN(i0, special_i0)
 DOUBLE_FN(special_i0e, special_i0e)
-DOUBLE_FN(special_i1, special_i1)
 DOUBLE_FN(special_i1e, special_i1e)
-DOUBLE_FN(special_erfcx, special_erfcx)
-DOUBLE_FN(special_ndtri, special_ndtri)
-DOUBLE_FN(special_log_ndtr, special_log_ndtr)
-DOUBLE_FN(special_bessel_j0, j0)
-DOUBLE_FN(special_bessel_j1, j1)
-DOUBLE_FN(special_modified_bessel_k0, special_k0)
-DOUBLE_FN(special_modified_bessel_k1, special_k1)
-DOUBLE_FN(special_scaled_modified_bessel_k0, special_k0e)
-DOUBLE_FN(special_scaled_modified_bessel_k1, special_k1e)
+FULL_FN(special_ndtri, special_ndtri((double)a))
+FULL_FN(special_log_ndtr, special_log_ndtr((double)a))
+FULL_FN(special_modified_bessel_k0, special_k0((double)a))
+FULL_FN(special_modified_bessel_k1, special_k1((double)a))
+FULL_FN(special_scaled_modified_bessel_k0, special_k0e((double)a))
+FULL_FN(special_scaled_modified_bessel_k1, special_k1e((double)a))
 
-/* Of the second kind: -inf at 0, NaN below, and NaN at infinity as PyTorch's series gives. */
+/* What grows as exp does overflows where exp does in the type; at infinity the product of the two parts is NaN. */
+FLOAT_FN(i0, exp(fabs(a)) * (T)special_i0e((double)a))
+FLOAT_FN(special_i1, exp(fabs(a)) * (T)special_i1e((double)a))
+FULL_FN(special_modified_bessel_i0, exp(fabs(a)) * (T)special_i0e((double)a))
+FULL_FN(special_modified_bessel_i1, exp(fabs(a)) * (T)special_i1e((double)a))
+FULL_FN(special_erfcx, a < 0 ? 2 * exp(a * a) - (T)special_erfcx(-(double)a) : (T)special_erfcx((double)a))
+
+/* Bessel functions of f32, NaN at infinity. PyTorch's own for f64 are off by up to 2e-7 beyond 5; its results cannot be
+ * given and wrong ones need not be, so that f64 is left out. */
+#define BESSEL_FN(name, ...)                         \
+    LOOP_1(name##_f32, float, float, __VA_ARGS__)    \
+    bp_status kernel_##name(bp_ctx *c, op_call *k) { return run_bessel(c, k, name##_f32); }
+static bp_status run_bessel(bp_ctx *c, op_call *k, loop_fn f)
+{
+    bp_dtype d = k->out[0]->dtype;
+    if (d == BP_F64)
+        return op_fail(c, k->op, BP_UNIMPLEMENTED, "not there for float64");
+    const loop_kernel form = {{.f32 = f}, 1, LOOP_TO_FLOAT | LOOP_NO_HALF, 0};
+    return loop_kernel_run(c, k, &form, NULL);
+}
+/* Of the second kind: -inf at 0, NaN below. */
 static double bessel_y(double x, double (*fn)(double))
 {
-    return x == 0 ? -INFINITY : x > 0 ? fn(x) : NAN;
+    return x == 0 ? -INFINITY : x > 0 && x < INFINITY ? fn(x) : NAN;
 }
-FLOAT_FN(special_bessel_y0, bessel_y((double)a, y0))
-FLOAT_FN(special_bessel_y1, bessel_y((double)a, y1))
+BESSEL_FN(special_bessel_j0, isinf(a) ? NAN : j0((double)a))
+BESSEL_FN(special_bessel_j1, isinf(a) ? NAN : j1((double)a))
+BESSEL_FN(special_bessel_y0, bessel_y((double)a, y0))
+BESSEL_FN(special_bessel_y1, bessel_y((double)a, y1))
 
 /* In the argument's own type, as what PyTorch rounds shows at whole numbers. */
 #define PI ((T)3.14159265358979323846)
 FLOAT_FN(sinc, a == 0 ? (T)1 : sin(PI * a) / (PI * a))
-FLOAT_FN(special_ndtr, (double)a < 0 ? erfc(-(double)a / sqrt(2.)) / 2 : 1 - erfc((double)a / sqrt(2.)) / 2)
-FLOAT_FN(special_entr, isnan(a) ? a : a > 0 ? -a *log(a) : a == 0 ? (T)0 : (T)-INFINITY)
-FLOAT_FN(special_spherical_bessel_j0, isinf(a) ? (T)0 : a == 0 ? (T)1 : sin(a) / a)
+#define NDTR(R) (R(R(erf(R(a *(T)0.70710678118654752440))) + (T)1) * (T)0.5)
+#define ENTR(R) (isnan(a) ? a : a > 0 ? -a * R(log(a)) : a == 0 ? (T)0 : (T)-INFINITY)
+STEPS_FN(special_ndtr, NDTR)
+STEPS_FN(special_entr, ENTR)
+FULL_FN(special_spherical_bessel_j0, isinf(a) ? (T)0 : a == 0 ? (T)1 : sin(a) / a)
 FLOAT_FN(deg2rad, a *(T)(3.14159265358979323846 / 180))
 FLOAT_FN(rad2deg, a *(T)(180 / 3.14159265358979323846))
 
@@ -86,14 +118,17 @@ LOOP_1(angle_c128, double, double _Complex, carg(a))
 LOOP_KERNEL(angle, 1, LOOP_TO_FLOAT | LOOP_REAL_OUT, LOOP_SET_F(angle), LOOP_SET_C(angle))
 
 /* logit: eps clamps the argument to [eps, 1 - eps] first; not given, it is -1. */
-LOOPS_F(LOOP_1, logit, log(a / ((T)1 - a)))
-LOOPS_F(LOOP_1, logit_eps,
-        a < LOOP_NUM(0) ? log(LOOP_NUM(0) / ((T)1 - LOOP_NUM(0)))
-        : a > (T)1 - LOOP_NUM(0) ? log(((T)1 - LOOP_NUM(0)) / ((T)1 - ((T)1 - LOOP_NUM(0)))) : log(a / ((T)1 - a)))
+#define LOGIT_OF(R, x) log(R((x) / R((T)1 - (x))))
+#define LOGIT(R) LOGIT_OF(R, a)
+#define LOW(R) R(LOOP_NUM(0))
+#define HIGH(R) R((T)1 - LOW(R))
+#define LOGIT_EPS(R) (a < LOW(R) ? LOGIT_OF(R, LOW(R)) : a > HIGH(R) ? LOGIT_OF(R, HIGH(R)) : LOGIT_OF(R, a))
+LOOPS_STEPS(LOOP_1, logit, LOGIT)
+LOOPS_STEPS(LOOP_1, logit_eps, LOGIT_EPS)
 bp_status kernel_logit(bp_ctx *c, op_call *k)
 {
-    static const loop_kernel plain = {{LOOP_SET_F(logit)}, 1, LOOP_TO_FLOAT, 0};
-    static const loop_kernel clamped = {{LOOP_SET_F(logit_eps)}, 1, LOOP_TO_FLOAT, 0};
+    static const loop_kernel plain = {{LOOP_SET_STEPS(logit)}, 1, LOOP_TO_FLOAT, 0};
+    static const loop_kernel clamped = {{LOOP_SET_STEPS(logit_eps)}, 1, LOOP_TO_FLOAT, 0};
     loop_number eps = {arg_is_none(k->args, 1) ? -1 : arg_float(k->args, 1), 0, 0};
     return loop_kernel_run(c, k, eps.f < 0 ? &plain : &clamped, &eps);
 }
@@ -139,18 +174,25 @@ bp_status kernel_polygamma(bp_ctx *c, op_call *k)
     return f ? loop_run(c, 1, 1, o, f, &order) : loop_no_type(c, k->op, d);
 }
 
-/* mvlgamma: lgamma at x, x - 1/2, ... x - (p - 1)/2, and a constant. */
-static double sum_lgamma(double x, double p)
-{
-    double sum = p * (p - 1) / 4 * log(3.14159265358979323846);
-    for (double j = 0; j < p; j += 1)
-        sum += special_lgamma(x - j / 2);
-    return sum;
-}
-LOOPS_F(LOOP_1, mvlgamma, sum_lgamma((double)a, ((const loop_number *)params)->f))
+/* mvlgamma: the sum of lgamma at x, x - 1/2, ... x - (p - 1)/2, and a constant. */
+#define SUM_LGAMMA(name, TF, R)                                                     \
+    static TF name(TF x, double p)                                                  \
+    {                                                                               \
+        double sum = 0;                                                             \
+        for (double j = 0; j < p; j += 1)                                           \
+            sum += (double)R(special_lgamma((double)R(x - (TF)(j / 2))));           \
+        return (TF)((double)R(sum) + p * (p - 1) / 4 * 1.14472988584940017414);     \
+    }
+SUM_LGAMMA(sum_lgamma_f16, float, ROUND_F16)
+SUM_LGAMMA(sum_lgamma_bf16, float, ROUND_BF16)
+SUM_LGAMMA(sum_lgamma_f64, double, ROUND_NOT)
+#define ORDER ((const loop_number *)params)->f
+LOOPS_F(LOOP_1, mvlgamma, sum_lgamma_f64((double)a, ORDER))
+LOOP_1(mvlgamma_f16, float, float, sum_lgamma_f16(a, ORDER))
+LOOP_1(mvlgamma_bf16, float, float, sum_lgamma_bf16(a, ORDER))
 bp_status kernel_mvlgamma(bp_ctx *c, op_call *k)
 {
-    static const loop_kernel form = {{LOOP_SET_F(mvlgamma)}, 1, LOOP_TO_FLOAT, 0};
+    static const loop_kernel form = {{LOOP_SET_STEPS(mvlgamma)}, 1, LOOP_TO_FLOAT, 0};
     loop_number p = {(double)arg_int(c, k->args, 1), 0, 0};
     return loop_kernel_run(c, k, &form, &p);
 }

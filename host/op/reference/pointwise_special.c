@@ -1,8 +1,8 @@
 /* Special functions of two arguments: orthogonal polynomials of degree n, zeta, the incomplete gamma functions.
  *
  * Polynomials follow PyTorch's choices of formula: closed forms at the ends of the interval, trigonometric ones inside
- * it for high degrees, else the recurrence, in the type itself (an overflow is part of the result). The degree is the
- * second operand, cut to an integer; a negative degree gives 0. */
+ * it for high degrees, else the recurrence, in the type itself and with the multiply-add of PyTorch's build (overflow and
+ * cancellation are part of the result). The degree is the second operand, cut to an integer; a negative degree gives 0. */
 #include "host/op/reference/loop.h"
 #include "host/op/reference/special.h"
 #include "host/op/rows.h"
@@ -36,19 +36,19 @@
     POLYNOMIAL(TF, name,                                                                  \
                if (fabs(x) == 1) return (T)(x > 0 ? (AT_ONE) : (AT_MINUS_ONE));           \
                if (n > LIMIT && fabs(x) < 1) { T angle = acos(x); return (T)(INSIDE); },  \
-               FIRST, 2 * x * here - before)
+               FIRST, fma(x + x, here, -before))
 #define HALF_UP ((T)n + (T)0.5)
 #define KINDS(TF, of)                                                                                         \
     CHEBYSHEV(TF, of(t), 6, 1, SIGN_OF_POWER, cos((T)n * angle), x)                                           \
     CHEBYSHEV(TF, of(u), 8, n + 1, SIGN_OF_POWER *(n + 1), sin((T)(n + 1) * angle) / sin(angle), x + x)       \
     CHEBYSHEV(TF, of(v), 8, 1, SIGN_OF_POWER *(2 * n + 1), cos(HALF_UP *angle) / cos(angle / 2), x + x - 1)   \
     CHEBYSHEV(TF, of(w), 8, 2 * n + 1, SIGN_OF_POWER, sin(HALF_UP *angle) / sin(angle / 2), x + x + 1)        \
-    POLYNOMIAL(TF, of(h), if (n > HERMITE_LIMIT) return (T)NAN;, x + x, (x + x) * here - (T)(2 * k) * before) \
-    POLYNOMIAL(TF, of(he), if (n > HERMITE_LIMIT) return (T)NAN;, x, x * here - (T)k * before)                \
+    POLYNOMIAL(TF, of(h), if (n > HERMITE_LIMIT) return (T)NAN;, x + x, fma(x + x, here, -((T)(2 * k) * before))) \
+    POLYNOMIAL(TF, of(he), if (n > HERMITE_LIMIT) return (T)NAN;, x, fma(x, here, -((T)k * before)))                \
     POLYNOMIAL(TF, of(l), if (x == 0) return 1;, 1 - x,                                                       \
-               (((T)(2 * k + 1) - x) * here - (T)k * before) / (T)(k + 1))                                    \
+               fma((T)(2 * k) + (1 - x), here, -((T)k * before)) / (T)(k + 1))                                    \
     POLYNOMIAL(TF, of(p), if (fabs(x) == 1) return (T)(x > 0 ? 1 : SIGN_OF_POWER);, x,                        \
-               ((T)(2 * k + 1) * x * here - (T)k * before) / (T)(k + 1))
+               fma((T)(2 * k + 1) * x, here, -((T)k * before)) / (T)(k + 1))
 /* Beyond this degree values leave the type; PyTorch gives NaN. */
 #define HERMITE_LIMIT ((int64_t)(sizeof(T) == 4 ? 128 : 512))
 #define FLOAT_OF(kind) kind##_float

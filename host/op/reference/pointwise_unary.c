@@ -57,8 +57,6 @@ bp_status kernel_round_decimals(bp_ctx *c, op_call *k)
 {
     static const loop_kernel up = {{LOOP_SET_F(round_up)}, 1, 0, 0}, down = {{LOOP_SET_F(round_down)}, 1, 0, 0};
     int64_t decimals = arg_int(c, k->args, 1);
-    if (decimals == 0)
-        return kernel_round(c, k);
     loop_number scale = {pow(10., fabs((double)decimals)), 0, 0};
     return loop_kernel_run(c, k, decimals < 0 ? &down : &up, &scale);
 }

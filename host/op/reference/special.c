@@ -166,9 +166,7 @@ static double bessel_i_scaled(double x, int order)
 }
 
 double special_i0e(double x) { return isnan(x) ? x : bessel_i_scaled(fabs(x), 0); }
-double special_i0(double x) { return isinf(x) ? INFINITY : exp(fabs(x)) * special_i0e(x); }
-double special_i1e(double x) { return isnan(x) ? x : copysign(bessel_i_scaled(fabs(x), 1), x); }
-double special_i1(double x) { return isinf(x) ? x : exp(fabs(x)) * special_i1e(x); }
+double special_i1e(double x) { return isnan(x) ? x : x < 0 ? -bessel_i_scaled(-x, 1) : bessel_i_scaled(x, 1); }
 
 /* K0 for 0 < x <= 2. */
 static double bessel_k0_small(double x)
@@ -179,7 +177,7 @@ static double bessel_k0_small(double x)
         harmonic += 1. / k;
         sum += term * harmonic;
     }
-    return sum - (log(x / 2) + euler_gamma) * special_i0(x);
+    return sum - (log(x / 2) + euler_gamma) * exp(x) * special_i0e(x);
 }
 
 /* K1 for 0 < x <= 2. */
@@ -191,7 +189,7 @@ static double bessel_k1_small(double x)
         psi += 1. / k + 1. / (k + 1);
         sum += term * psi;
     }
-    return 1 / x + log(x / 2) * special_i1(x) - x / 4 * sum;
+    return 1 / x + log(x / 2) * exp(x) * special_i1e(x) - x / 4 * sum;
 }
 
 /* exp(x) K_order(x) for x > 2: the trapezoidal rule on its integral, which converges exponentially; then the series. */

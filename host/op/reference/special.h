@@ -9,9 +9,7 @@ double special_erfinv(double y);
 double special_erfcx(double x);           /* exp(x^2) erfc(x) */
 double special_ndtri(double p);           /* inverse of the normal distribution function */
 double special_log_ndtr(double x);
-double special_i0(double x);              /* modified Bessel functions of the first kind */
-double special_i0e(double x);             /* times exp(-|x|) */
-double special_i1(double x);
+double special_i0e(double x);             /* modified Bessel functions of the first kind, times exp(-|x|) */
 double special_i1e(double x);
 double special_k0(double x);              /* of the second kind; +inf at 0, NaN below */
 double special_k0e(double x);             /* times exp(x) */
