@@ -465,8 +465,20 @@ static uint32_t largest_id(const bp_graph_module *gm)
     return largest;
 }
 
+static bool has_calls(const bp_graph_module *gm)
+{
+    for (uint32_t i = 0; i < bp_node_count(gm); i++)
+        if (bp_node_op(gm, bp_node_at(gm, i)) == BP_NODE_CALL_FUNCTION)
+            return true;
+    return false;
+}
+
 program *lower_graph(bp_graph_module *gm, const bp_inputs *inputs)
 {
+    if (!has_calls(gm)) {
+        bp_decline(gm, 0, "the graph has no operator");
+        return NULL;
+    }
     lowering l = {.gm = gm, .p = calloc(1, sizeof(program))};
     uint32_t n = largest_id(gm) + 1, at = 0;
     (void)inputs;
