@@ -386,7 +386,8 @@ static void a_bad_config_fails_every_look_up(void **state)
     (void)state;
     static const struct { const char *text; bp_status code; const char *words[3]; } CONFIGS[] = {
         {"librery = x.so\n", BP_INVALID_ARGUMENT, {"backplane.ini:4", "unknown key \"librery\"", "\"library\"?"}},
-        {"[backend chain]\n", BP_ALREADY_EXISTS, {"backplane.ini:4", "[backend chain] is given twice", "backplane.ini:1"}},
+        {"[backend chain]\n", BP_ALREADY_EXISTS,
+         {"backplane.ini:4", "[backend chain] is given twice", "backplane.ini:1"}},
         {"opt.x = LONG\n", BP_INVALID_ARGUMENT, {"backplane.ini:4", "a line of 5000 bytes", "199 at most"}},
     };
     static const char HEAD[] = "[backend chain]\nlibrary = @plugins@/backplane-compose.so\nopt.chain = eager\n";

@@ -44,7 +44,8 @@ static void values_continue_on_indented_lines(void **state)
 {
     (void)state;
     world *w = world_open("\xEF\xBB\xBF; a comment\r\n[host]\r\ndefault = some  ; more\r\n\r\n"
-                          "[backend some]\r\nlibrary = lib/x.so\r\nopt.chain = a,\r\n    b,\r\n\r\n    # no\r\n    c\r\n");
+                          "[backend some]\r\nlibrary = lib/x.so\r\n"
+                          "opt.chain = a,\r\n    b,\r\n\r\n    # no\r\n    c\r\n");
     world_ok(w, config_check(w->c));
     assert_string_equal(config_str(w->rt, KEY_DEFAULT), "some");
     const config_section *s = config_backend(config_of(w), "some");
@@ -121,7 +122,8 @@ static void the_program_sets_keys_and_is_checked_like_a_file(void **state)
     assert_int_equal(config_int(w->rt, KEY_RECOMPILE_LIMIT), 5);
     assert_int_equal(config_int(w->rt, KEY_PROBE_DEADLINE), 250);
     assert_int_equal(bp_set_config(w->c, "recompile_limit", "0"), BP_INVALID_ARGUMENT);
-    assert_contains(bp_error_message(w->c), "\"recompile_limit\" is set to \"0\", expected a whole number within 1..1000000");
+    assert_contains(bp_error_message(w->c),
+                    "\"recompile_limit\" is set to \"0\", expected a whole number within 1..1000000");
     bp_error_clear(w->c);
     assert_int_equal(bp_set_config(w->c, "recompile_limits", "9"), BP_INVALID_ARGUMENT);
     assert_contains(bp_error_text(w->c), "did you mean \"recompile_limit\"?");
@@ -137,9 +139,11 @@ static const struct { const char *name, *ini; bp_status code; const char *at, *w
     {"unknown section", "\n[backends x]\n", BP_INVALID_ARGUMENT, ":2:", {"[backends x]", "[backend NAME]"}},
     {"no bracket", "[host\n", BP_INVALID_ARGUMENT, ":1:", {"lacks its \"]\"", ""}},
     {"text behind", "[host] default = x\n", BP_INVALID_ARGUMENT, ":1:", {"behind a section header", ""}},
-    {"unknown key", "[host]\nfalback = warn\n", BP_INVALID_ARGUMENT, ":2:", {"unknown key \"falback\"", "\"fallback\"?"}},
+    {"unknown key", "[host]\nfalback = warn\n", BP_INVALID_ARGUMENT, ":2:",
+     {"unknown key \"falback\"", "\"fallback\"?"}},
     {"host key in a backend", "[backend x]\nprobe = off\n", BP_INVALID_ARGUMENT, ":2:", {"unknown key \"probe\"", ""}},
-    {"key twice", "[host]\nprobe = off\nprobe = full\n", BP_ALREADY_EXISTS, ":3:", {"\"probe\" is given twice", "line 2"}},
+    {"key twice", "[host]\nprobe = off\nprobe = full\n", BP_ALREADY_EXISTS, ":3:",
+     {"\"probe\" is given twice", "line 2"}},
     {"section twice", "[host]\n[backend a]\n[host]\n", BP_ALREADY_EXISTS, ":3:", {"[host] is given twice", ":1"}},
     {"bad choice", "[host]\nprobe = maybe\n", BP_INVALID_ARGUMENT, ":2:", {"\"maybe\"", "off|dlopen|full"}},
     {"bad number", "[host]\ncapture_limit = many\n", BP_INVALID_ARGUMENT, ":2:", {"\"many\"", "whole number"}},
@@ -150,11 +154,14 @@ static const struct { const char *name, *ini; bp_status code; const char *at, *w
     {"empty value", "[host]\ndefault =\n", BP_INVALID_ARGUMENT, ":2:", {"\"default\" is set to \"\"", ""}},
     {"no equals sign", "[host]\ndefault\n", BP_INVALID_ARGUMENT, ":2:", {"no section, key = value", ""}},
     {"colon", "[host]\ndefault : x\n", BP_INVALID_ARGUMENT, ":2:", {"key = value", ""}},
-    {"indented key", "[backend a]\ntags = x\n  library = /y.so\n", BP_INVALID_ARGUMENT, ":3:", {"is indented", "library"}},
-    {"indented section", "[host]\ndefault = x\n [backend a]\n", BP_INVALID_ARGUMENT, ":3:", {"is indented", "[backend a]"}},
+    {"indented key", "[backend a]\ntags = x\n  library = /y.so\n", BP_INVALID_ARGUMENT, ":3:",
+     {"is indented", "library"}},
+    {"indented section", "[host]\ndefault = x\n [backend a]\n", BP_INVALID_ARGUMENT, ":3:",
+     {"is indented", "[backend a]"}},
     {"bad name", "[backend Big]\n", BP_INVALID_ARGUMENT, ":1:", {"\"Big\"", "a to z"}},
     {"reserved name", "[backend cpu]\n", BP_INVALID_ARGUMENT, ":1:", {"\"cpu\" is reserved", ""}},
-    {"built-in name", "[host]\n\n[backend eager]\nlibrary = /x.so\n", BP_ALREADY_EXISTS, ":3:", {"\"eager\"", "the host"}},
+    {"built-in name", "[host]\n\n[backend eager]\nlibrary = /x.so\n", BP_ALREADY_EXISTS, ":3:",
+     {"\"eager\"", "the host"}},
     {"option without name", "[backend a]\nopt. = 3\n", BP_INVALID_ARGUMENT, ":2:", {"lacks the option's name", ""}},
 };
 
