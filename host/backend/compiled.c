@@ -188,7 +188,7 @@ static bp_status name_backend(bp_ctx *c, const bp_compiled *k)
     return c->diag.code;
 }
 
-static bp_status run_plugin(bp_ctx *c, bp_compiled *k, bp_run *r)
+static bp_status call_run(bp_compiled *k, bp_run *r)
 {
     if (k->is_serial)
         pthread_mutex_lock(&k->lock);
@@ -198,19 +198,22 @@ static bp_status run_plugin(bp_ctx *c, bp_compiled *k, bp_run *r)
     if (k->is_serial)
         pthread_mutex_unlock(&k->lock);
     if (changed)
-        log_line(c->rt, LOG_backend, "a run of \"%s\" changed the floating-point control word; it was put back",
+        log_line(r->c->rt, LOG_backend, "a run of \"%s\" changed the floating-point control word; it was put back",
                  k->b->name);
-    if (st == BP_OK)
-        return c->diag.code ? c->diag.code : check_all_made(r);
-    if (c->diag.code == BP_OK)
-        run_say(r, st, "returned %s and gave no reason%s%s", status_name(st), r->inner[0] ? "; before it: " : "",
-                r->inner);
-    return c->diag.code;
+    return st;
 }
 
 static bp_status invoke_plugin(bp_ctx *c, bp_compiled *k, bp_run *r)
 {
-    return run_plugin(c, k, r) == BP_OK ? BP_OK : name_backend(c, k);
+    bp_status st = call_run(k, r);
+    bool has_reason = c->diag.code != BP_OK;
+    if (st == BP_OK && !has_reason && check_all_made(r) == BP_OK)
+        return BP_OK;
+    if (st != BP_OK && !has_reason && r->inner[0]) /* it hands on how an object failed that it ran */
+        return run_say(r, st, "%s", r->inner);
+    if (st != BP_OK && !has_reason)
+        run_say(r, st, "returned %s and gave no reason", status_name(st));
+    return name_backend(c, k);
 }
 
 static bp_status invoke_graph(bp_ctx *c, bp_compiled *k, bp_run *r)

@@ -73,6 +73,7 @@ bp_status service_run_compiled(bp_run *r, bp_compiled *k)
     const bp_host *own = r->host;
     bp_status st = compiled_run(k, r);
     r->host = own;
+    r->inner[0] = '\0';
     if (st == BP_OK)
         return BP_OK;
     snprintf(r->inner, sizeof r->inner, "%.500s", r->c->diag.message);

@@ -4,3 +4,7 @@ unit_tests += %D%/test_program
 tests_unit_backend_test_program_LDADD = $(world)
 unit_tests += %D%/test_fallback
 tests_unit_backend_test_fallback_LDADD = $(world)
+unit_tests += %D%/test_service
+tests_unit_backend_test_service_LDADD = $(world)
+unit_tests += %D%/test_load
+tests_unit_backend_test_load_LDADD = $(world)

@@ -427,8 +427,8 @@ static void wrong_values_are_an_error_directly_and_pass_on_in_a_chain(void **sta
     program_io io = {.inputs = &x, .ninputs = 1, .outputs = out, .noutputs = 2};
     world_ok(w, program_compile(w->c, gm, backend_lookup(w->c, "zeros"), &p));
     assert_int_equal(program_run(w->c, p, &io), BP_INTERNAL);
-    assert_contains(bp_error_message(w->c), "backend \"zeros\" computed wrong values: output 0 is 0 at element 0, eager "
-                                            "execution gives -5");
+    assert_contains(bp_error_message(w->c), "backend \"zeros\" computed wrong values: output 0 is 0 at element 0, "
+                                            "eager execution gives -5");
     bp_error_clear(w->c);
     program_unref(p);
     world_ok(w, program_compile(w->c, gm, backend_lookup(w->c, "chain"), &p));
