@@ -1,29 +1,25 @@
-noinst_HEADERS += %D%/examples.h
-EXTRA_DIST += %D%/examples.def %D%/demo.ini.in
+# Programs as a user writes them, and two backends that fail, for the demo's chain.
+noinst_LTLIBRARIES += libexamples.la backplane-fails-at-compile.la backplane-fails-at-third-run.la
+libexamples_la_SOURCES = %D%/examples.c %D%/examples.def %D%/examples.h %D%/digits.c
+libexamples_la_LIBADD =
 
-# Linked into the backplane command and the demo.
-noinst_LTLIBRARIES += libexamples.la
-libexamples_la_SOURCES = %D%/examples.c %D%/digits.c
+backplane_fails_at_compile_la_SOURCES = %D%/plugins/fails_at_compile.c
+backplane_fails_at_compile_la_LDFLAGS = $(PLUGIN_LINK) -rpath $(plugindir)
+backplane_fails_at_third_run_la_SOURCES = %D%/plugins/fails_at_third_run.c
+backplane_fails_at_third_run_la_LDFLAGS = $(PLUGIN_LINK) -rpath $(plugindir)
 
 noinst_PROGRAMS += %D%/demo
-sdk_examples_demo_SOURCES = %D%/demo.c
-sdk_examples_demo_LDADD = libexamples.la libbackplane.la -lm
+%C%_demo_SOURCES = %D%/demo.c
+%C%_demo_LDADD = libexamples.la libbackplane.la
 
-# The two plugins that the demo's chain gets over; a module that is not installed needs an -rpath to become one.
-noinst_LTLIBRARIES += backplane-fails-at-compile.la backplane-fails-at-third-run.la
-backplane_fails_at_compile_la_SOURCES = %D%/plugins/fails_at_compile.c
-backplane_fails_at_compile_la_LDFLAGS = $(PLUGIN_LINK) -rpath /nowhere
-backplane_fails_at_third_run_la_SOURCES = %D%/plugins/fails_at_third_run.c
-backplane_fails_at_third_run_la_LDFLAGS = $(PLUGIN_LINK) -rpath /nowhere
-
-noinst_DATA += %D%/demo.ini
-CLEANFILES += %D%/demo.ini
-%D%/demo.ini: %D%/demo.ini.in Makefile
-	$(AM_V_GEN)$(MKDIR_P) %D% && sed 's|@plugins@|$(abs_top_builddir)/.libs|' $(srcdir)/%D%/demo.ini.in >$@
+# The demo's backends, among those of the uninstalled config.
+EXTRA_DIST += %D%/demo.ini.in
+noinst_DATA += conf/uninstalled/backends.d/demo.ini
+CLEANFILES += conf/uninstalled/backends.d/demo.ini
+conf/uninstalled/backends.d/demo.ini: %D%/demo.ini.in Makefile
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && sed 's|@plugins@|$(abs_top_builddir)/.libs|' $(srcdir)/%D%/demo.ini.in >$@
 
 .PHONY: demo
 demo: all
-	@BACKPLANE_SYSCONFDIR=$(abs_top_builddir)/conf/uninstalled BACKPLANE_CONFIG=$(abs_top_builddir)/%D%/demo.ini \
-		%D%/demo $(top_srcdir)/tests/models/digits
-	@echo; echo '== backplane backends'
-	@BACKPLANE_CONFIG=$(abs_top_builddir)/%D%/demo.ini ./backplane backends --all
+	@BACKPLANE_SYSCONFDIR='$(abs_top_builddir)/conf/uninstalled' ./%D%/demo $(srcdir)/tests/models/digits
+	@BACKPLANE_SYSCONFDIR='$(abs_top_builddir)/conf/uninstalled' ./backplane backends
