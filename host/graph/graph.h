@@ -141,5 +141,7 @@ bp_status graph_run(bp_ctx *c, const bp_graph_module *gm, bp_tensor *const *inpu
                     bp_tensor **outputs, uint32_t noutputs, graph_on_node on_node, void *arg);
 /* Fills every node's metas from the placeholders' (fakes through the shape rules). */
 bp_status graph_propagate(bp_ctx *c, bp_graph_module *gm);
+/* The same, but metadata that are there stay, and must be what the shape rules give: for texts. */
+bp_status graph_check_types(bp_ctx *c, bp_graph_module *gm);
 uint32_t graph_output_count(const graph *g);
 #endif

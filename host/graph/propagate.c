@@ -1,7 +1,57 @@
 /* Shapes: the graph run on fakes, so that every node's metadata follow from its placeholders'. */
 #include "host/graph/graph.h"
 
-typedef struct { bp_ctx *c; bp_graph_module *gm; } propagation;
+typedef struct {
+    bp_ctx *c;
+    bp_graph_module *gm;
+    bool check; /* metadata that are there must agree, instead of being replaced */
+} propagation;
+
+static bool same_type(const tensor_meta *a, const tensor_meta *b)
+{
+    bool empty = false;
+    if (a->dtype != b->dtype || a->rank != b->rank || a->device.kind != b->device.kind ||
+        a->device.index != b->device.index)
+        return false;
+    for (uint32_t d = 0; d < a->rank; d++) {
+        if (!dim_eq(a->sizes[d], b->sizes[d]))
+            return false;
+        empty |= dim_is(a->sizes[d], 0);
+    }
+    for (uint32_t d = 0; d < a->rank && !empty; d++) /* strides of sizes 0 and 1 mean nothing */
+        if (!dim_is(a->sizes[d], 1) && !dim_eq(a->strides[d], b->strides[d]))
+            return false;
+    return true;
+}
+
+static void print_types(const tensor_meta *m, uint32_t n, buf *out)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        buf_puts(out, i ? ", " : "");
+        graph_print_type(&m[i], out);
+    }
+    buf_puts(out, n ? "" : "nothing");
+}
+
+static bp_status compare_types(propagation *p, node_id id, const tensor_meta *metas, uint32_t n)
+{
+    const graph_node *node = graph_get(&p->gm->g, id);
+    bool same = node->nmetas == n;
+    for (uint32_t i = 0; same && i < n; i++)
+        same = same_type(&node->metas[i], &metas[i]);
+    if (same)
+        return BP_OK;
+    buf declared = {0}, found = {0};
+    print_types(node->metas, node->nmetas, &declared);
+    print_types(metas, n, &found);
+    ctx_fail(p->c, BP_INVALID_ARGUMENT, "\"%s\" is declared as %s, and its operator gives %s", node->name,
+             buf_text(&declared), buf_text(&found));
+    buf_fini(&declared);
+    buf_fini(&found);
+    if (node->file)
+        diag_while(&p->c->diag, "checking %s:%d", node->file, node->line);
+    return p->c->diag.code;
+}
 
 static bp_status set_metas(propagation *p, node_id n, bp_tensor *const *results, uint32_t nresults)
 {
@@ -14,6 +64,8 @@ static bp_status set_metas(propagation *p, node_id n, bp_tensor *const *results,
                             graph_get(&p->gm->g, n)->name);
         tensor_get_meta(results[i], &metas[i]);
     }
+    if (p->check && graph_get(&p->gm->g, n)->nmetas)
+        return compare_types(p, n, metas, nresults);
     graph_set_metas(&p->gm->g, n, metas, nresults);
     return graph_status(p->c, &p->gm->g);
 }
@@ -50,9 +102,9 @@ static void drop_tensors(bp_tensor **t, uint32_t n)
     free(t);
 }
 
-bp_status graph_propagate(bp_ctx *c, bp_graph_module *gm)
+static bp_status propagate(bp_ctx *c, bp_graph_module *gm, bool check)
 {
-    propagation p = {c, gm};
+    propagation p = {c, gm, check};
     dispatch_mode fake;
     uint32_t nin = graph_placeholders(&gm->g, NULL, 0), nout = graph_output_count(&gm->g);
     bp_tensor **inputs = calloc(nin + 1, sizeof(bp_tensor *)), **outputs = calloc(nout + 1, sizeof(bp_tensor *));
@@ -68,4 +120,14 @@ bp_status graph_propagate(bp_ctx *c, bp_graph_module *gm)
     drop_tensors(inputs, nin);
     drop_tensors(outputs, nout);
     return s;
+}
+
+bp_status graph_propagate(bp_ctx *c, bp_graph_module *gm)
+{
+    return propagate(c, gm, false);
+}
+
+bp_status graph_check_types(bp_ctx *c, bp_graph_module *gm)
+{
+    return propagate(c, gm, true);
 }

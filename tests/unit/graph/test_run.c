@@ -181,6 +181,22 @@ static void propagation_fails_as_eager_does(void **state)
     gm_unref(gm);
 }
 
+static void declared_types_must_be_those_of_the_operators(void **state)
+{
+    bp_ctx *c = *state;
+    bp_graph_module *gm = parse(c, "graph g {\n  %a: f32[3, 2] = placeholder \"a\" user\n"
+                                   "  %b: f32[3, 2] = aten.abs.default(%a)\n  %c = aten.abs.default(%b)\n"
+                                   "  output(%c)\n}\n");
+    assert_int_equal(graph_check_types(c, gm), BP_OK);
+    assert_int_equal(graph_get(&gm->g, 3)->nmetas, 1);
+    gm->g.nodes.at[2].metas[0].strides[0].value = 1;
+    assert_int_equal(graph_check_types(c, gm), BP_INVALID_ARGUMENT);
+    assert_contains(bp_error_text(c), "\"b\" is declared as f32[3, 2; 1, 1], and its operator gives f32[3, 2]");
+    assert_contains(bp_error_text(c), "t.bpg:3");
+    bp_error_clear(c);
+    gm_unref(gm);
+}
+
 static int make_ctx(void **state)
 {
     return (*state = bp_ctx_new(NULL)) ? 0 : -1;
@@ -202,6 +218,7 @@ int main(void)
         cmocka_unit_test(a_failing_node_is_named_and_nothing_is_left),
         cmocka_unit_test(shapes_follow_from_the_inputs),
         cmocka_unit_test(propagation_fails_as_eager_does),
+        cmocka_unit_test(declared_types_must_be_those_of_the_operators),
     };
     return cmocka_run_group_tests(claims, make_ctx, drop_ctx);
 }
