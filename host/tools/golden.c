@@ -116,10 +116,13 @@ static void count_case(golden_case *k, golden_counts *n, const json_t *j, golden
     }
     n->passed++;
     n->by_wider += v == CASE_BY_WIDER;
+    n->by_rounding += v == CASE_BY_ROUNDING;
     n->unvalued += v == CASE_UNVALUED;
     n->gradients += json_object_get(j, "grad_inputs") != NULL;
     if (v == CASE_BY_WIDER && k->o->verbose)
         say_case(k, j, "by wider type: ", why);
+    if (v == CASE_BY_ROUNDING && k->o->verbose)
+        say_case(k, j, "by rounding: ", why);
 }
 
 static void run_case(golden_case *k, golden_counts *n, const char *text, size_t size)
@@ -218,6 +221,9 @@ void golden_summary(const golden_counts *n, const golden_options *o)
         list_reasons(n, o);
     if (n->by_wider)
         say(o, "%llu of the passed by wider type", (unsigned long long)n->by_wider);
+    if (n->by_rounding)
+        say(o, "%llu of the passed by rounding: half-precision graphs that round less often than what was recorded",
+            (unsigned long long)n->by_rounding);
     if (n->unvalued)
         say(o, "%llu of the passed by shape and dtype alone: their values are not comparable",
             (unsigned long long)n->unvalued);

@@ -44,6 +44,7 @@ typedef struct {
 typedef struct {
     bool equal;              /* within the bounds */
     bool values_differ;      /* the one thing that is wrong are values, of float32: the wider-type rule may be asked */
+    bool half_values_differ; /* the same of float16 or bfloat16 */
     char text[400];          /* the first difference */
 } golden_diff;
 void golden_compare(const bp_tensor *got, const bp_tensor *want, const golden_bounds *b, golden_diff *d);
@@ -54,7 +55,9 @@ void golden_compare_wide(const bp_tensor *got, const bp_tensor *want, const bp_t
 void golden_compare_type(const bp_tensor *got, const bp_tensor *want, const golden_bounds *b, golden_diff *d);
 
 /* -- golden_op.c, golden_graph.c -- */
-typedef enum { CASE_PASSED, CASE_FAILED, CASE_UNSUPPORTED, CASE_BY_WIDER, CASE_UNVALUED } golden_verdict;
+typedef enum {
+    CASE_PASSED, CASE_FAILED, CASE_UNSUPPORTED, CASE_BY_WIDER, CASE_BY_ROUNDING, CASE_UNVALUED
+} golden_verdict;
 /* why: the reason of a failure or of being unsupported. */
 golden_verdict golden_run_op(golden_case *k, const json_t *j, buf *why);
 golden_verdict golden_run_graph(golden_case *k, const json_t *j, buf *why);
@@ -62,6 +65,8 @@ golden_verdict golden_run_graph(golden_case *k, const json_t *j, buf *why);
 golden_verdict golden_judge_error(golden_case *k, buf *why);
 
 /* -- golden_backend.c: one graph on a backend, by name -- */
+/* All metadata, which a program wants; UNIMPLEMENTED where a size depends on data. */
+bp_status golden_propagate(bp_ctx *c, bp_graph_module *gm);
 bp_status golden_run_on(bp_ctx *c, bp_graph_module *gm, const char *backend, bp_tensor *const *inputs, uint32_t ninputs,
                         bp_tensor **outputs, uint32_t noutputs);
 #endif
