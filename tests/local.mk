@@ -27,24 +27,20 @@ unit_tests += %D%/unit/graph/test_run
 unit_tests += %D%/unit/graph/test_text
 unit_tests += %D%/unit/graph/test_verify
 unit_tests += %D%/unit/tools/test_golden
+unit_tests += %D%/unit/tools/test_show
 unit_tests += %D%/unit/op/test_dispatch
 unit_tests += %D%/unit/op/test_schema
 
 include %D%/fail/local.mk
 include %D%/unit/backend/local.mk
+script_tests += %D%/cli/verbs.sh
+
 include %D%/check/local.mk
 include %D%/golden/local.mk
 include %D%/oom/local.mk
 
 EXTRA_DIST += %D%/unit/op/core_schemas.txt
-EXTRA_DIST += \
-	%D%/unit/graph/expected.py %D%/unit/graph/expected/names %D%/unit/graph/expected/target_names \
-	%D%/unit/graph/expected/cos_sin.readable %D%/unit/graph/expected/cos_sin.table \
-	%D%/unit/graph/expected/mixed.readable %D%/unit/graph/expected/mixed.table \
-	%D%/unit/graph/expected/relu_cos.readable %D%/unit/graph/expected/relu_cos.table \
-	%D%/unit/graph/expected/toy_0.readable %D%/unit/graph/expected/toy_0.table \
-	%D%/unit/graph/expected/toy_1.readable %D%/unit/graph/expected/toy_1.table \
-	%D%/unit/graph/expected/toy_2.readable %D%/unit/graph/expected/toy_2.table
+EXTRA_DIST += %D%/unit/graph/expected.py %D%/unit/graph/expected %D%/unit/tools/shown.py %D%/unit/tools/shown
 
 if HAVE_CMOCKA
 check_PROGRAMS += $(unit_tests)

@@ -1,7 +1,9 @@
 /* Options and complaints that all verbs share. */
 #include "host/cli/cli.h"
 #include "sdk/base/match.h"
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 void cli_complain(const char *fmt, ...)
@@ -28,7 +30,7 @@ int cli_misuse(const cli *k, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    cli_complain("%s: %s; see \"backplane %s --help\"", k->name, text, k->name);
+    cli_complain("%s: %s\n  hint: \"backplane %s --help\" shows how it is used", k->name, text, k->name);
     return CLI_USAGE;
 }
 
@@ -44,7 +46,7 @@ static int print_help(const cli *k)
     printf("usage: backplane %s %s\n\n%s\n", k->name, k->usage, k->help);
     for (const cli_option *o = k->options; o->name; o++) {
         snprintf(head, sizeof head, "%s%s%s", o->name, o->value ? " " : "", o->value ? o->value : "");
-        printf("%s  %-22s %s\n", o == k->options ? "\n" : "", head, o->help);
+        printf("%s  %-24s %s\n", o == k->options ? "\n" : "", head, o->help);
     }
     return CLI_OK;
 }
@@ -122,4 +124,18 @@ const char *cli_value(const cli *k, const char *option)
 bool cli_has(const cli *k, const char *option)
 {
     return cli_value(k, option) != NULL;
+}
+
+int cli_number(const cli *k, const char *option, uint64_t *out)
+{
+    const char *text = cli_value(k, option);
+    char *end = NULL;
+    if (!text)
+        return CLI_OK;
+    errno = 0;
+    uint64_t v = strtoull(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end || errno)
+        return cli_misuse(k, "\"%s\" wants a whole number, got \"%s\"", option, text);
+    *out = v;
+    return CLI_OK;
 }

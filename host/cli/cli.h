@@ -32,6 +32,8 @@ typedef struct {
 int cli_parse(cli *k, const cli_option *options, int argc, char **argv);
 const char *cli_value(const cli *k, const char *option);  /* the last one given; NULL: none */
 bool cli_has(const cli *k, const char *option);
+/* An option's whole number into *out, which stays when it is not given. 0, or CLI_USAGE after a complaint. */
+int cli_number(const cli *k, const char *option, uint64_t *out);
 /* "backplane: ..." on stderr. */
 __attribute__((format(printf, 1, 2))) void cli_complain(const char *fmt, ...);
 int cli_fail(cli *k);                                     /* prints the context's error; CLI_FAILED */

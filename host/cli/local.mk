@@ -1,5 +1,7 @@
 bin_PROGRAMS += backplane
 backplane_SOURCES = \
-	%D%/cli.c %D%/cli.h %D%/golden.c %D%/main.c %D%/uninstalled.c %D%/verbs.def
+	%D%/backends.c %D%/cli.c %D%/cli.h %D%/golden.c %D%/main.c %D%/run.c %D%/source.c %D%/source.h \
+	%D%/uninstalled.c %D%/verbs.def \
+	sdk/examples/digits.c sdk/examples/examples.c sdk/examples/examples.def sdk/examples/examples.h
 backplane_CPPFLAGS = $(AM_CPPFLAGS)
 backplane_LDADD = libhost.la

@@ -32,7 +32,7 @@ def room_of(path):
 def host_may(room, path):
     folder, other = room_of(path)
     if folder == "sdk":
-        return other in ("base", "include")
+        return other in ("base", "include") or (room, other) == ("cli", "examples")
     if folder != "host":
         return False
     if room == "store" or other == "store":
@@ -103,7 +103,8 @@ PLANTED = [
     ("host/base/a.c", '"host/sym/dim.h"', True), ("host/store/a.c", '"host/tensor/tensor.h"', True),
     ("host/store/a.c", '"host/base/diag.h"', False), ("host/cache/a.c", '"host/store/store.h"', False),
     ("host/nn/a.c", '"host/import/npy.h"', True), ("host/tools/a.c", '"host/import/npy.h"', False),
-    ("host/cli/a.c", '"plugins/eager/eager.h"', True), ("host/op/a.c", '"op.h"', True),
+    ("host/cli/a.c", '"plugins/eager/eager.h"', True), ("host/cli/a.c", '"sdk/examples/examples.h"', False),
+    ("host/tools/a.c", '"sdk/examples/examples.h"', True), ("host/op/a.c", '"op.h"', True),
     ("host/guard/a.c", '"host/op/ops.def"', True), ("host/pass/a.c", '"host/op/ops.def"', False),
     ("plugins/debug/a.c", '"host/base/diag.h"', True), ("plugins/debug/a.c", "<backplane/plugin.h>", False),
     ("plugins/debug/a.c", "<backplane/backplane.h>", True), ("plugins/onednn/a.c", '"plugins/onednn/t.h"', False),
