@@ -1,7 +1,7 @@
 /* Typed access to arguments, for shape rules and kernels.
  *
- * The arguments were checked against the schema before a rule or kernel sees them, so an accessor trusts their kinds and
- * answers an absent one with the neutral value that op.h names. */
+ * The arguments were checked against the schema before a rule or kernel sees them, so an accessor trusts their kinds
+ * and answers an absent one with the neutral value that op.h names. */
 #include "host/op/op.h"
 
 bp_value value_scalar(bp_scalar s)

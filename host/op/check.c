@@ -9,10 +9,19 @@ struct wrapped {
 static const char *kind_name(const bp_value *v)
 {
     static const char *const names[] = {
-        [BP_VALUE_NONE] = "None", [BP_VALUE_NODE] = "a node", [BP_VALUE_TENSOR] = "a tensor", [BP_VALUE_BOOL] = "a bool",
-        [BP_VALUE_INT] = "an int", [BP_VALUE_FLOAT] = "a float", [BP_VALUE_COMPLEX] = "a complex number",
-        [BP_VALUE_STRING] = "a string", [BP_VALUE_DTYPE] = "a dtype", [BP_VALUE_LAYOUT] = "a layout",
-        [BP_VALUE_DEVICE] = "a device", [BP_VALUE_MEMORY_FORMAT] = "a memory format", [BP_VALUE_LIST] = "a list",
+        [BP_VALUE_NONE] = "None",
+        [BP_VALUE_NODE] = "a node",
+        [BP_VALUE_TENSOR] = "a tensor",
+        [BP_VALUE_BOOL] = "a bool",
+        [BP_VALUE_INT] = "an int",
+        [BP_VALUE_FLOAT] = "a float",
+        [BP_VALUE_COMPLEX] = "a complex number",
+        [BP_VALUE_STRING] = "a string",
+        [BP_VALUE_DTYPE] = "a dtype",
+        [BP_VALUE_LAYOUT] = "a layout",
+        [BP_VALUE_DEVICE] = "a device",
+        [BP_VALUE_MEMORY_FORMAT] = "a memory format",
+        [BP_VALUE_LIST] = "a list",
         [BP_VALUE_GENERATOR] = "a generator",
     };
     return v->kind < sizeof names / sizeof *names && names[v->kind] ? names[v->kind] : "a value of an unknown kind";

@@ -64,7 +64,8 @@ static bp_status check_overlap(bp_ctx *c, const op_row *op, const prepared *p, u
         if (!in || i == w || in->store != out->store || !tensor_is_dense(in) || !tensor_is_dense(out))
             continue;
         if (tensor_may_overlap(in, out) && !same_elements(in, out)) {
-            op_fail(c, op, BP_INVALID_ARGUMENT, "argument \"%s\" shares some of its memory with \"%s\", which is written",
+            op_fail(c, op, BP_INVALID_ARGUMENT,
+                    "argument \"%s\" shares some of its memory with \"%s\", which is written",
                     op->schema->args[i].name, name);
             diag_hint(&c->diag, "clone() one of them before this operator");
             return c->diag.code;
@@ -79,7 +80,8 @@ static bp_status check_grad(bp_ctx *c, const op_row *op, const prepared *p, uint
     if (!grad_on(c))
         return BP_OK;
     if (op->schema->out_variant && p->any_grad)
-        return op_fail(c, op, BP_INVALID_ARGUMENT, "an out= operator cannot be differentiated, and one of its arguments "
+        return op_fail(c, op, BP_INVALID_ARGUMENT,
+                       "an out= operator cannot be differentiated, and one of its arguments "
                                                    "requires grad");
     bool leaf = (out->flags & TENSOR_REQUIRES_GRAD) && (out->flags & TENSOR_IS_LEAF);
     if (leaf && !(op->flags & OP_NO_GRAD_OUT)) {
@@ -235,7 +237,8 @@ bp_status inplace_run(bp_ctx *c, op_call *k, const prepared *p, bool fake)
     for (uint32_t i = 0; i < q.nwrites && st == BP_OK; i++) {
         bp_tensor *out = arg_tensor(p->args, q.at[i]);
         if (fake && !tensor_is_fake(out))
-            st = op_fail(c, op, BP_FAILED_PRECONDITION, "argument \"%s\" is real, and a fake result would be written to it",
+            st = op_fail(c, op, BP_FAILED_PRECONDITION,
+                         "argument \"%s\" is real, and a fake result would be written to it",
                          op->schema->args[q.at[i]].name);
         if (st == BP_OK)
             st = write_result(c, op, out, &q.f.out[i].meta, f.nout ? f.out[i] : NULL);

@@ -15,6 +15,8 @@ libhost_la_SOURCES += %D%/ops/reduce.def
 libhost_la_SOURCES += %D%/ops/sort.def
 libhost_la_SOURCES += %D%/ops/view.def
 libhost_la_SOURCES += %D%/view_rule.h %D%/shape_view.c %D%/shape_reshape.c %D%/shape_split.c %D%/shape_convert.c
+libhost_la_SOURCES += %D%/join_piece.h %D%/shape_join.c %D%/shape_move.c
+libhost_la_SOURCES += %D%/reference/join.c %D%/reference/move.c %D%/reference/move.h
 libhost_la_SOURCES += %D%/shape_create.c %D%/reference/create.c %D%/reference/view.c
 libhost_la_SOURCES += %D%/shape_pointwise.c %D%/shape_pointwise.h %D%/reference/cx.h %D%/reference/loop.c %D%/reference/loop.h
 libhost_la_SOURCES += %D%/reference/part.c %D%/reference/part.h %D%/reference/special.c %D%/reference/special.h
@@ -23,8 +25,8 @@ libhost_la_SOURCES += %D%/reference/pointwise_math.c %D%/reference/pointwise_spe
 libhost_la_SOURCES += %D%/reference/pointwise_unary.c
 libhost_la_SOURCES += %D%/aten.c %D%/aten.h
 
-# aten.h and the functions behind it come from the rows. The stamp keeps an unchanged header's time, so that a new kernel
-# does not compile the tree again.
+# aten.h and the functions behind it come from the rows. The stamp keeps an unchanged header's time, so that a new
+# kernel does not compile the tree again.
 noinst_PROGRAMS += %D%/gen/aten_gen
 host_op_gen_aten_gen_SOURCES = \
 	%D%/gen/aten_gen.c %D%/gen/calls.c %D%/gen/gen.h %D%/gen/macros.c %D%/gen/types.c \

@@ -1,9 +1,9 @@
 /* Operators: a row an overload (ops.def), the call that carries arguments, and dispatch.
  *
  * The life of a call: a generated function (aten.h) packs its arguments into an op_call and dispatches it; the modes on
- * the context's stack see it first (tape, capture, functionalize), then the bottom: check arguments, run the shape rule,
- * make the outputs (a view needs no kernel at all), run the reference kernel; with a fake among the arguments, the
- * outputs are fakes and no kernel runs. */
+ * the context's stack see it first (tape, capture, functionalize), then the bottom: check arguments, run the shape
+ * rule, make the outputs (a view needs no kernel at all), run the reference kernel; with a fake among the arguments,
+ * the outputs are fakes and no kernel runs. */
 #ifndef HOST_OP_OP_H
 #define HOST_OP_OP_H
 #include "host/op/schema.h"

@@ -1,8 +1,8 @@
 /* The parser of ATen schema strings.
  *
- * A cursor walks the text once, by recursive descent; each construct is a function that leaves the cursor behind what it
- * took. The first mistake is written down with its offset and makes every later step do nothing, so that only the top
- * asks. All memory comes from the caller's arena, and nothing points into the text. */
+ * A cursor walks the text once, by recursive descent; each construct is a function that leaves the cursor behind what
+ * it took. The first mistake is written down with its offset and makes every later step do nothing, so that only the
+ * top asks. All memory comes from the caller's arena, and nothing points into the text. */
 #include "host/op/schema.h"
 #include "sdk/base/vec.h"
 #include <ctype.h>

@@ -44,7 +44,8 @@ shape_out *shape_add_out(bp_ctx *c, shape_call *s, bp_dtype dtype, uint32_t rank
         return NULL;
     for (uint32_t d = 0; d < rank; d++) {
         if (sizes[d].value < 0) {
-            op_fail(c, s->op, BP_INVALID_ARGUMENT, "size %lld of dimension %u is negative", (long long)sizes[d].value, d);
+            op_fail(c, s->op, BP_INVALID_ARGUMENT, "size %lld of dimension %u is negative", (long long)sizes[d].value,
+                    d);
             return NULL;
         }
         o->meta.sizes[d] = sizes[d];
@@ -83,7 +84,8 @@ bp_status op_wrap_dim(bp_ctx *c, const op_row *op, const char *arg, int64_t d, u
 {
     int64_t n = rank ? rank : 1;
     if (d < -n || d >= n)
-        return op_fail(c, op, BP_INVALID_ARGUMENT, "argument \"%s\" is %lld, expected a dimension from %lld to %lld", arg,
+        return op_fail(c, op, BP_INVALID_ARGUMENT, "argument \"%s\" is %lld, expected a dimension from %lld to %lld",
+                       arg,
                        (long long)d, (long long)-n, (long long)(n - 1));
     *out = (uint32_t)(d < 0 ? d + n : d);
     return BP_OK;

@@ -122,27 +122,20 @@ bp_status shape_convert_element_type(bp_ctx *c, shape_call *s)
 
 /* -- forms of a view ----------------------------------------------------------------------------------------------- */
 
-const op_row *base_view_row(const op_row *op, const char *suffix)
+const op_row *base_view_row(const op_row *op)
 {
     char target[128];
-    const char *name = op->schema->name, *end = strstr(name, suffix);
+    const char *name = op->schema->name, *end = strstr(name, "_copy");
     if (!end)
         return NULL;
     snprintf(target, sizeof target, "aten.%.*s.%s", (int)(end - name), name, op->schema->overload);
-    const op_row *row = op_by_target(target);
-    if (row)
-        return row;
-    snprintf(target, sizeof target, "aten.%.*s.int", (int)(end - name), name); /* select_scatter.default: select.int */
-    if ((row = op_by_target(target)))
-        return row;
-    snprintf(target, sizeof target, "aten.%.*s.Tensor", (int)(end - name), name);
     return op_by_target(target);
 }
 
 /* "<view>_copy": the view's sizes, contiguous memory of its own. */
 bp_status shape_view_copy(bp_ctx *c, shape_call *s)
 {
-    const op_row *view = base_view_row(s->op, "_copy");
+    const op_row *view = base_view_row(s->op);
     if (!view)
         return ctx_fail(c, BP_INTERNAL, "%s: there is no view of that name", s->op->label);
     shape_call inner = *s;

@@ -118,7 +118,8 @@ bp_status shape_empty_permuted(bp_ctx *c, shape_call *s)
     for (uint32_t i = rank; i-- > 0;) {
         int64_t d = dim_int(c, arg_list_dim(s->args, 1, i));
         if (d < 0 || d >= rank || seen[d])
-            return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"physical_layout\" is no order of %u dimensions", rank);
+            return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"physical_layout\" is no order of %u dimensions",
+                           rank);
         seen[d] = true;
         m->strides[d] = step;
         if (!dim_is(m->sizes[d], 0))
@@ -212,7 +213,8 @@ bp_status shape_fill_tensor(bp_ctx *c, shape_call *s)
 {
     const bp_tensor *t = arg_tensor(s->args, 0), *value = arg_tensor(s->args, 1);
     if (value->rank)
-        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"value\" has %u dimensions, expected none", value->rank);
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"value\" has %u dimensions, expected none",
+                       value->rank);
     return add_copy(c, s, t, t->dtype, BP_PRESERVE);
 }
 

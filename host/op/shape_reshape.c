@@ -111,7 +111,8 @@ bp_status shape_flatten(bp_ctx *c, shape_call *s)
     TRY(op_wrap_dim(c, s->op, "start_dim", arg_int(c, s->args, 1), t->rank, &from));
     TRY(op_wrap_dim(c, s->op, "end_dim", arg_int(c, s->args, 2), t->rank, &to));
     if (from > to)
-        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"start_dim\" (%u) lies behind \"end_dim\" (%u)", from, to);
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"start_dim\" (%u) lies behind \"end_dim\" (%u)",
+                       from, to);
     if (t->rank && from == to)
         return shape_same(c, s);
     bp_dim sizes[TENSOR_MAX_RANK];
@@ -180,4 +181,11 @@ bp_status shape_atleast_2d(bp_ctx *c, shape_call *s)
 bp_status shape_atleast_3d(bp_ctx *c, shape_call *s)
 {
     return add_at_least(c, s, 3);
+}
+
+bp_status shape_reshape_copy(bp_ctx *c, shape_call *s)
+{
+    uint32_t rank;
+    bp_dim *sizes = wanted_sizes(c, s, &rank);
+    return sizes ? out_new(c, s, arg_tensor(s->args, 0)->dtype, rank, sizes) : c->diag.code;
 }

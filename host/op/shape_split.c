@@ -15,7 +15,8 @@ static bp_status add_pieces(bp_ctx *c, shape_call *s, uint32_t d, int64_t size)
 {
     int64_t n = dim_int(c, arg_tensor(s->args, 0)->sizes[d]);
     if (size < 0 || (size == 0 && n))
-        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "pieces of size %lld of a dimension of size %lld", (long long)size,
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "pieces of size %lld of a dimension of size %lld",
+                       (long long)size,
                        (long long)n);
     int64_t at = 0;
     do {
@@ -42,12 +43,14 @@ bp_status shape_split_with_sizes(bp_ctx *c, shape_call *s)
     for (uint32_t i = 0; i < arg_list_len(s->args, 1); i++) {
         bp_dim length = arg_list_dim(s->args, 1, i);
         if (dim_int(c, length) < 0)
-            return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"split_sizes\" holds %lld", (long long)length.value);
+            return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"split_sizes\" holds %lld",
+                           (long long)length.value);
         TRY(add_narrow(c, s, d, at, length));
         at = dim_add(c, at, length);
     }
     if (!dim_eq(at, t->sizes[d]))
-        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"split_sizes\" adds up to %lld, and dimension %u has %lld",
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT,
+                       "argument \"split_sizes\" adds up to %lld, and dimension %u has %lld",
                        (long long)dim_int(c, at), d, (long long)dim_int(c, t->sizes[d]));
     return c->diag.code;
 }
@@ -58,7 +61,8 @@ bp_status shape_chunk(bp_ctx *c, shape_call *s)
     TRY(split_dim(c, s, arg_int(c, s->args, 2), &d));
     int64_t chunks = arg_int(c, s->args, 1), n = dim_int(c, arg_tensor(s->args, 0)->sizes[d]);
     if (chunks <= 0)
-        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"chunks\" is %lld, expected 1 or more", (long long)chunks);
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"chunks\" is %lld, expected 1 or more",
+                       (long long)chunks);
     for (int64_t i = 0; n == 0 && i < chunks; i++)
         TRY(add_narrow(c, s, d, dim_const(0), dim_const(0)));
     return n ? add_pieces(c, s, d, n / chunks + (n % chunks != 0)) : c->diag.code;
@@ -69,7 +73,8 @@ static bp_status add_sections(bp_ctx *c, shape_call *s, uint32_t d, int64_t n)
 {
     int64_t size = dim_int(c, arg_tensor(s->args, 0)->sizes[d]), at = 0;
     if (n <= 0)
-        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"sections\" is %lld, expected 1 or more", (long long)n);
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"sections\" is %lld, expected 1 or more",
+                       (long long)n);
     for (int64_t i = 0; i < n; i++) {
         int64_t length = size / n + (i < size % n);
         TRY(add_narrow(c, s, d, dim_const(at), dim_const(length)));
@@ -117,12 +122,14 @@ static bp_status split_along(bp_ctx *c, shape_call *s, uint32_t along, uint32_t 
 {
     const bp_tensor *t = arg_tensor(s->args, 0);
     if (t->rank < least)
-        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "expects a tensor of %u or more dimensions, got %u", least, t->rank);
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "expects a tensor of %u or more dimensions, got %u", least,
+                       t->rank);
     if (s->args[1].kind == BP_VALUE_LIST)
         return add_at_indices(c, s, along);
     int64_t n = arg_int(c, s->args, 1), size = dim_int(c, t->sizes[along]);
     if (n <= 0 || size % n)
-        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "dimension %u of size %lld does not divide into %lld sections", along,
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "dimension %u of size %lld does not divide into %lld sections",
+                       along,
                        (long long)size, (long long)n);
     return add_sections(c, s, along, n);
 }

@@ -495,7 +495,8 @@ bp_status shape_view_as_complex(bp_ctx *c, shape_call *s)
     for (uint32_t d = 0; pairs && d + 1 < t->rank; d++)
         pairs = dim_is(t->sizes[d], 1) || t->strides[d].value % 2 == 0;
     if (!pairs || t->offset.value % 2 || (t->dtype != BP_F32 && t->dtype != BP_F64))
-        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "expects float32 or float64 pairs that lie side by side in the last "
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT,
+                       "expects float32 or float64 pairs that lie side by side in the last "
                                                       "dimension, at even strides and an even offset");
     shape_out *o = shape_add_view(c, s, 0, t->rank - 1, t->sizes);
     if (!o)

@@ -19,6 +19,6 @@ bp_status add_permuted(bp_ctx *c, shape_call *s, uint32_t rank, const uint32_t *
 void expanded_strides(const bp_tensor *t, uint32_t rank, const bp_dim *sizes, bp_dim *strides);
 /* A result of dtype d laid out as a copy of t in a memory format; UNSET and PRESERVE keep t's order. */
 bp_status add_copy(bp_ctx *c, shape_call *s, const bp_tensor *t, bp_dtype d, int32_t format);
-/* The row of a view that an operator "<name>_copy" or "<name>_scatter" is made of; NULL: there is none. */
-const op_row *base_view_row(const op_row *op, const char *suffix);
+/* The row of the view that an operator "<name>_copy" is made of; NULL: there is none. */
+const op_row *base_view_row(const op_row *op);
 #endif

@@ -67,7 +67,8 @@ void gen_definition(buf *out, const gen_row *r)
         put_pack(out, r, i);
     buf_puts(out, "    };\n");
     if (r->result == RESULT_TENSORS)
-        buf_printf(out, "    bp_tensor%u r_;\n    aten_tensors(&k_, args_, %u, r_.at);\n    return r_;\n}\n\n", r->s->nreturns,
+        buf_printf(out, "    bp_tensor%u r_;\n    aten_tensors(&k_, args_, %u, r_.at);\n    return r_;\n}\n\n",
+                   r->s->nreturns,
                    r->s->nreturns);
     else
         buf_printf(out, "    return %s(&k_, args_);\n}\n\n", finish[r->result]);

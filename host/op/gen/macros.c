@@ -4,7 +4,8 @@
  * what carries each argument; a required place where a tensor stands in one and a number in another takes either. The
  * arguments become the members of a struct, required ones first, then positional, then named ones, so that C's own
  * initializers give the macro its named arguments. An inline function picks the overload: the first, in table order,
- * that has all that is given and wants nothing that is not. An overload outside the group has a macro of its own name. */
+ * that has all that is given and wants nothing that is not. An overload outside the group has a macro of its own
+ * name. */
 #include "host/op/gen/gen.h"
 #include <stdio.h>
 #include <string.h>
@@ -245,13 +246,14 @@ static void put_pick(buf *out, group *g, const char *type)
     for (uint32_t i = 0; i < g->nrows && !always; i++)
         always = put_overload(out, g, g->rows[i]);
     if (!always) {
-        buf_printf(out, "    bp_raise_(a.c, BP_INVALID_ARGUMENT, \"%s: no overload takes these arguments\");\n", g->name);
+        buf_printf(out, "    bp_raise_(a.c, BP_INVALID_ARGUMENT, \"%s: no overload takes these arguments\");\n",
+                   g->name);
         enum result r = g->rows[0]->result;
         bool number = r == RESULT_TENSOR || r == RESULT_BOOL || r == RESULT_FLOAT || r == RESULT_STATUS;
         if (number)
             buf_printf(out, "    return %s;\n", r == RESULT_STATUS ? "BP_INVALID_ARGUMENT" : "0");
         else
-            buf_printf(out, "    { %s none_ = {0}; return none_; }\n", type);
+            buf_printf(out, "    { static %s none_; return none_; }\n", type);
     }
     buf_puts(out, "}\n");
 }
@@ -279,9 +281,9 @@ static void put_macro(buf *out, const group *g)
     buf_printf(out, "...) \\\n    bp_%s_call_((bp_%s_args_){.c = (c_)", g->name, g->name);
     for (uint32_t i = 0; i < g->nrequired; i++) {
         const field *f = &g->fields[i];
-        const char *lift = f->k == CARRY_ANY ? "BP_ANY_" : f->k == CARRY_SCALAR ? "BP_SCALAR" : f->k == CARRY_DIM ? "BP_DIM"
-                                                                                                                  : "";
-        buf_printf(out, ", .%s = %s(%s_)", f->name, lift, f->name);
+        static const char *const lift[] = {
+            [CARRY_ANY] = "BP_ANY_", [CARRY_SCALAR] = "BP_SCALAR", [CARRY_DIM] = "BP_DIM", [CARRY_BAD] = ""};
+        buf_printf(out, ", .%s = %s(%s_)", f->name, lift[f->k] ? lift[f->k] : "", f->name);
     }
     buf_puts(out, ", __VA_ARGS__})\n");
 }

@@ -177,6 +177,7 @@ bp_status kernel_eye(bp_ctx *c, op_call *k)
     TRY(fill(c, k, int_scalar(0)));
     int64_t n = tensor_dim(out, 0) < tensor_dim(out, 1) ? tensor_dim(out, 0) : tensor_dim(out, 1);
     for (int64_t i = 0; i < n; i++)
-        dtype_store(out->dtype, element(out, i * (tensor_step(out, 0) + tensor_step(out, 1))), num_of_int(out->dtype, 1));
+        dtype_store(out->dtype, element(out, i * (tensor_step(out, 0) + tensor_step(out, 1))), num_of_int(out->dtype,
+                                                                                                          1));
     return BP_OK;
 }

@@ -38,7 +38,7 @@ bp_status kernel_reshape(bp_ctx *c, op_call *k)
 /* Runs the view that "<view>_copy" is a form of, and copies what it shows. */
 bp_status kernel_view_copy(bp_ctx *c, op_call *k)
 {
-    shape_call s = {.op = base_view_row(k->op, "_copy"), .args = k->args, .nargs = k->nargs};
+    shape_call s = {.op = base_view_row(k->op), .args = k->args, .nargs = k->nargs};
     TRY(s.op->shape(c, &s));
     for (uint32_t i = 0; i < s.nout; i++) {
         bp_tensor *view = tensor_view(c, arg_tensor(k->args, 0), &s.out[i].meta);

@@ -101,7 +101,7 @@ BP_EXTERN_C_END
     _Generic((x), bp_tensor *: bp_any_tensor_, bp_scalar: bp_any_scalar_, bp_dim: bp_any_dim_, _Bool: bp_any_bool_, \
              float: bp_any_float_, double: bp_any_float_, long double: bp_any_float_, default: bp_any_int_)(x)
 
-/* Lists as arguments, of 1 to 16 items. The items of BP_DIMS are integers or bp_dim, those of BP_TENSORS may be NULL. */
+/* Lists as arguments, of 1 to 16 items. Those of BP_DIMS are integers or bp_dim, those of BP_TENSORS may be NULL. */
 #define BP_DIMS(...) \
     ((bp_dims){(const bp_dim[]){BP_EACH_(BP_DIM, __VA_ARGS__)}, BP_COUNT_(__VA_ARGS__), 1})
 #define BP_FLOATS(...) ((bp_floats){(const double[]){__VA_ARGS__}, BP_COUNT_(__VA_ARGS__), 1})

@@ -38,7 +38,8 @@ static void types_carry_lists_optionals_and_aliases(void **state)
 {
     (void)state;
     arena a = {0};
-    schema *s = parse(&a, "f.o(Tensor(a! -> *) x, Tensor?[] y, int[2]? z, Tensor(a|b) w, *, Tensor(c!) out) -> Tensor(c!)[]");
+    schema *s = parse(&a, "f.o(Tensor(a! -> *) x, Tensor?[] y, int[2]? z, Tensor(a|b) w, *, Tensor(c!) out) -> "
+                          "Tensor(c!)[]");
     const schema_ty *x = &s->args[0].ty, *y = &s->args[1].ty, *z = &s->args[2].ty;
     assert_true(x->writes && !x->list && !x->optional);
     assert_string_equal(x->alias, "a");
@@ -56,7 +57,8 @@ static void defaults_become_values_of_their_type(void **state)
 {
     (void)state;
     arena a = {0};
-    schema *s = parse(&a, "f(Scalar a=1, Scalar b=1., float c=2, float d=1e-05, int[] e=[0,1], int[2] g=3, str h=\"none\", "
+    schema *s = parse(&a,
+                      "f(Scalar a=1, Scalar b=1., float c=2, float d=1e-05, int[] e=[0,1], int[2] g=3, str h=\"none\", "
                           "bool i=True, ScalarType? j=4, MemoryFormat k=contiguous_format, int l=Mean, Tensor? m=None, "
                           "MemoryFormat? n=2, int o=-1, ScalarType p=float64, float q=inf) -> (Tensor v, int)");
     const bp_value *v[16];
