@@ -32,6 +32,7 @@ unit_tests += %D%/unit/op/test_dispatch
 unit_tests += %D%/unit/op/test_schema
 
 include %D%/fail/local.mk
+include %D%/features/local.mk
 include %D%/unit/backend/local.mk
 script_tests += %D%/cli/verbs.sh
 

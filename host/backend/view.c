@@ -17,31 +17,18 @@ static bp_status copy_constants(bp_ctx *c, const bp_graph_module *from, bp_graph
     return BP_OK;
 }
 
-static bp_status set_option(bp_ctx *c, bp_graph_module *gm, const char *key, const char *value)
-{
-    char *k = strdup(key), *v = strdup(value);
-    if (k && v && vec_reserve(&gm->options, (uint64_t)gm->options.len + 1)) {
-        gm->options.at[gm->options.len].key = k;
-        gm->options.at[gm->options.len++].value = v;
-        return BP_OK;
-    }
-    free(k);
-    free(v);
-    return ctx_nomem(c);
-}
-
 /* The callable's options win over the config's. */
 static bp_status copy_options(bp_ctx *c, const backend *b, const bp_graph_module *asked, bp_graph_module *to)
 {
     for (uint32_t i = 0; i < asked->options.len; i++)
-        TRY(set_option(c, to, asked->options.at[i].key, asked->options.at[i].value));
+        TRY(gm_set_option(c, to, asked->options.at[i].key, asked->options.at[i].value));
     for (uint32_t i = 0; b->section && i < b->section->options.len; i++) {
         const config_option *o = &b->section->options.at[i];
         bool is_given = false;
         for (uint32_t k = 0; k < asked->options.len; k++)
             is_given |= strcmp(asked->options.at[k].key, o->name) == 0;
         if (!is_given && backend_takes_option(b, o))
-            TRY(set_option(c, to, o->name, o->value.text));
+            TRY(gm_set_option(c, to, o->name, o->value.text));
     }
     return BP_OK;
 }

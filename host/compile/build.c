@@ -278,21 +278,15 @@ static void name_segment(const build *b, char *name, size_t cap)
         snprintf(name, cap, "__compiled_fn_%u", number);
 }
 
-static bool set_options(build *b)
+/* What the backend reads by bp_option: the options, or the mode, which excludes them. */
+static bp_status set_options(build *b)
 {
-    for (const char *const *o = b->k->g->code->is.options; o && o[0] && o[1]; o += 2) {
-        bool ok = vec_reserve(&b->gm->options, (uint64_t)b->gm->options.len + 1);
-        char *key = ok ? strdup(o[0]) : NULL, *value = ok ? strdup(o[1]) : NULL;
-        if (!key || !value) {
-            free(key);
-            free(value);
-            return false;
-        }
-        uint32_t at = b->gm->options.len++;
-        b->gm->options.at[at].key = key;
-        b->gm->options.at[at].value = value;
-    }
-    return true;
+    const code_identity *is = &b->k->g->code->is;
+    if (is->mode && strcmp(is->mode, "default") != 0)
+        TRY(gm_set_option(b->k->c, b->gm, "mode", is->mode));
+    for (const char *const *o = is->options; o && o[0] && o[1]; o += 2)
+        TRY(gm_set_option(b->k->c, b->gm, o[0], o[1]));
+    return BP_OK;
 }
 
 static void drop_program(void *p)
@@ -344,8 +338,9 @@ static bp_status find_segment(build *b, segment **seg)
         pthread_mutex_unlock(&k->st->notes);
         code_count(k->st, segments, 1);
     }
-    if (!*seg || !set_options(b))
+    if (!*seg)
         return ctx_nomem(k->c);
+    TRY(set_options(b));
     return (*seg)->program ? BP_OK : compile(b, *seg);
 }
 

@@ -113,6 +113,7 @@ bp_graph_module *gm_new(bp_ctx *c, const char *name); /* an empty graph to build
 bp_graph_module *gm_ref(bp_graph_module *gm);
 void gm_unref(bp_graph_module *gm);
 bp_status gm_set_constant(bp_ctx *c, bp_graph_module *gm, const char *name, bp_tensor *t); /* takes a reference */
+bp_status gm_set_option(bp_ctx *c, bp_graph_module *gm, const char *key, const char *value);
 bp_tensor *gm_constant(const bp_graph_module *gm, const char *name);                       /* borrowed; NULL: none */
 
 /* -- the four outputs -- */

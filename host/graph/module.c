@@ -64,6 +64,19 @@ bp_status gm_set_constant(bp_ctx *c, bp_graph_module *gm, const char *name, bp_t
     return BP_OK;
 }
 
+bp_status gm_set_option(bp_ctx *c, bp_graph_module *gm, const char *key, const char *value)
+{
+    char *k = strdup(key), *v = strdup(value);
+    if (k && v && vec_reserve(&gm->options, (uint64_t)gm->options.len + 1)) {
+        gm->options.at[gm->options.len].key = k;
+        gm->options.at[gm->options.len++].value = v;
+        return BP_OK;
+    }
+    free(k);
+    free(v);
+    return diag_nomem(&c->diag);
+}
+
 bp_tensor *gm_constant(const bp_graph_module *gm, const char *name)
 {
     const map_value *v = map_get(&gm->constants, str_of(name));

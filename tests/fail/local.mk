@@ -11,7 +11,7 @@ bad_plugins = \
 check_DATA = $(bad_plugins)
 CLEANFILES += $(bad_plugins)
 
-bad_compile = $(MKDIR_P) %D%/plugins && $(CC) $(AM_CPPFLAGS) $(CFLAGS) $(BP_SAN) -Wall -Wextra -Werror -fPIC -shared
+bad_compile = $(MKDIR_P) $(@D) && $(CC) $(AM_CPPFLAGS) $(CFLAGS) $(BP_SAN) -Wall -Wextra -Werror -fPIC -shared
 bad_headers = $(top_srcdir)/sdk/include/backplane/plugin.h $(top_srcdir)/sdk/include/backplane/host_api.def
 SUFFIXES = .so
 .c.so:

@@ -62,6 +62,8 @@ char *world_text(const world *w, const char *text)
     const struct { const char *name, *folder, *rest; } vars[] = {
         {"@plugins@", builddir(), "/.libs"},
         {"@bad@", builddir(), "/tests/fail/plugins"},
+        {"@feature@", builddir(), "/tests/features/plugins"},
+        {"@vendor@", builddir(), "/tests/vendor"},
         {"@helper@", builddir(), "/backplane-probe"},
         {"@dir@", w->dir, ""},
     };

@@ -1,10 +1,10 @@
 /* A runtime with a config and a folder of its own, whose log and prints are kept. For tests of backends.
  *
- * In the texts of files: @plugins@ is where this build's plugins lie, @bad@ those of tests/fail, @dir@ the folder,
- * @helper@ the probe helper. */
+ * In the texts of files: @plugins@ is where this build's plugins lie, @bad@ those of tests/fail, @feature@ those of
+ * tests/features, @vendor@ those of tests/vendor, @dir@ the folder, @helper@ the probe helper. */
 #ifndef BP_TESTS_LIB_WORLD_H
 #define BP_TESTS_LIB_WORLD_H
-#define BP_WITHOUT_OPERATORS
+
 #include "host/backend/program.h"
 #include "tests/lib/check.h"
 #include <backplane/backplane.h>

@@ -1,0 +1,10 @@
+# What tests/features.def promises, each row shown by functions that bear its id, through the public headers.
+feature_plugins = %D%/plugins/named_otherwise.so %D%/plugins/once.so tests/vendor/composer.so tests/vendor/hello.so
+check_DATA += $(feature_plugins)
+CLEANFILES += $(feature_plugins)
+$(feature_plugins): $(bad_headers)
+EXTRA_DIST += %D%/plugins/named_otherwise.c %D%/plugins/once.c
+
+unit_tests += %D%/test_backends %D%/test_registry
+tests_features_test_backends_LDADD = $(world)
+tests_features_test_registry_LDADD = $(world)
