@@ -9,7 +9,10 @@ static const cli_option backends_options[] = {
     {"--probe", NULL, "load each one, to see whether it is usable"},
     {NULL, NULL, NULL},
 };
-static const cli_option doctor_options[] = {{NULL, NULL, NULL}};
+static const cli_option doctor_options[] = {
+    {"--forget", NULL, "forget how probes of plugins went, so that the next look-up probes again"},
+    {NULL, NULL, NULL},
+};
 
 typedef VEC(const char *) names;
 
@@ -112,6 +115,8 @@ int verb_doctor(cli *k, int argc, char **argv)
         return code;
     if (k->args.len > 1)
         return cli_misuse(k, "expected one backend, got %u", k->args.len);
+    if (cli_has(k, "--forget"))
+        printf("forgotten: %u verdicts of probes\n", backend_forget_probes());
     if (k->args.len)
         return examine(k, k->args.at[0]);
     code = print_config(k);

@@ -6,5 +6,6 @@ $(feature_plugins): $(bad_headers)
 EXTRA_DIST += %D%/plugins/named_otherwise.c %D%/plugins/once.c
 
 unit_tests += %D%/test_backends %D%/test_registry
+script_tests += %D%/F026.sh
 tests_features_test_backends_LDADD = $(world)
 tests_features_test_registry_LDADD = $(world)
