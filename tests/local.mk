@@ -28,7 +28,11 @@ unit_tests += %D%/unit/graph/test_text
 unit_tests += %D%/unit/graph/test_verify
 unit_tests += %D%/unit/tools/test_golden
 unit_tests += %D%/unit/tools/test_show
+unit_tests += %D%/unit/op/test_aten
+unit_tests += %D%/unit/op/test_aten_cxx
+tests_unit_op_test_aten_cxx_SOURCES = %D%/unit/op/test_aten_cxx.cpp
 unit_tests += %D%/unit/op/test_dispatch
+unit_tests += %D%/unit/op/test_rows
 unit_tests += %D%/unit/op/test_schema
 
 include %D%/fail/local.mk
