@@ -217,7 +217,7 @@ static const char *name_node(graph *g, const node_spec *s, const char *target)
     const char *name = s->exact_name                            ? namer_claim(g, s->name)
                        : !s->name && s->op == BP_NODE_CALL_FUNCTION ? namer_pick_target(g, target)
                                                                     : namer_pick(g, s->name ? s->name : target);
-    if (!name && s->exact_name)
+    if (!name && s->exact_name && !namer_is_free(g, s->name))
         fail(g, "the name \"%s\" is taken, or no identifier", s->name);
     else if (!name)
         fail_memory(g);

@@ -99,9 +99,14 @@ static const char *take(graph *g, const char *name)
     return v ? copy : NULL;
 }
 
+bool namer_is_free(const graph *g, const char *name)
+{
+    return namer_is_identifier(name) && !is_taken(g, str_of(name));
+}
+
 const char *namer_claim(graph *g, const char *name)
 {
-    if (!namer_is_identifier(name) || is_taken(g, str_of(name)))
+    if (!namer_is_free(g, name))
         return NULL;
     int64_t number;
     size_t base = split_number(name, strlen(name), &number);

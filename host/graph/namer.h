@@ -8,8 +8,9 @@
 const char *namer_pick(graph *g, const char *wish);
 /* The same from the target of a call: "aten.add.Scalar" gives "add", "<built-in function getitem>" "getitem". */
 const char *namer_pick_target(graph *g, const char *target);
-/* This very name; NULL when it is taken, is no identifier, or memory is used up. */
+/* This very name; NULL when it is not free, or memory is used up. */
 const char *namer_claim(graph *g, const char *name);
+bool namer_is_free(const graph *g, const char *name); /* an identifier that is not taken */
 bool namer_is_word(char ch);              /* may stand inside an identifier */
 bool namer_is_reserved(const char *name);
 bool namer_is_identifier(const char *name); /* [A-Za-z_][A-Za-z0-9_]* */

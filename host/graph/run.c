@@ -319,6 +319,8 @@ static void find_last_uses(run *r)
 bp_status graph_run(bp_ctx *c, const bp_graph_module *gm, bp_tensor *const *inputs, uint32_t ninputs,
                     bp_tensor **outputs, uint32_t noutputs, graph_on_node on_node, void *arg)
 {
+    for (uint32_t i = 0; i < noutputs; i++)
+        outputs[i] = NULL;
     if (!ctx_ok(c))
         return c->diag.code;
     TRY(graph_status(c, &gm->g));
@@ -331,8 +333,6 @@ bp_status graph_run(bp_ctx *c, const bp_graph_module *gm, bp_tensor *const *inpu
     int32_t line = c->site_line;
     r.slots = calloc(gm->g.nodes.len, sizeof *r.slots);
     r.last_use = calloc(gm->g.nodes.len, sizeof *r.last_use);
-    for (uint32_t i = 0; i < noutputs; i++)
-        outputs[i] = NULL;
     bp_status s = r.slots && r.last_use ? BP_OK : ctx_nomem(c);
     if (!s) {
         find_last_uses(&r);

@@ -7,3 +7,7 @@ tests_oom_test_rooms_SOURCES = %D%/test_rooms.c tests/lib/oom.c tests/lib/oom.h
 tests_oom_test_rooms_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_oom_test_rooms_LDFLAGS = $(OOM_LINK)
 tests_oom_test_rooms_LDADD = $(LDADD) $(JANSSON_LIBS)
+
+unit_tests += %D%/test_graph
+tests_oom_test_graph_SOURCES = %D%/test_graph.c tests/lib/oom.c tests/lib/oom.h
+tests_oom_test_graph_LDFLAGS = $(OOM_LINK)
