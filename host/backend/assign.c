@@ -148,6 +148,13 @@ static void give_back(assignment *a, uint32_t i)
             a->link[n] = NO_LINK;
 }
 
+/* A link that takes no node, whatever the node is. */
+static void pass_over(assignment *a, const char *name, bp_status code, const char *text)
+{
+    buf_printf(&a->passed, "%s%s: %s", a->passed.n ? "; " : "", name, text);
+    trail_add(a->trail, name, code, text);
+}
+
 /* A link that takes a part of the nodes. *left: nodes that are left behind it. */
 static bp_status ask_partial(assignment *a, uint32_t i, bool can_cut, uint32_t *left)
 {
@@ -166,9 +173,8 @@ static bp_status ask_partial(assignment *a, uint32_t i, bool can_cut, uint32_t *
     if (!can_cut) {
         give_back(a, i);
         *left += t.taken;
-        trail_add(a->trail, name, BP_UNIMPLEMENTED,
-                  "it takes a part of the graph, which cannot be cut: it writes in place, "
-                  "or hands lists on");
+        pass_over(a, name, BP_UNIMPLEMENTED,
+                  "it takes a part of the graph, which cannot be cut: it writes in place, or hands lists on");
         return BP_OK;
     }
     trail_add(a->trail, name, BP_UNIMPLEMENTED, t.why);
@@ -205,7 +211,7 @@ static bp_status ask_link(assignment *a, uint32_t i, bool can_cut, uint32_t *lef
     if (skip && chain_is_strict(a->ch) && !(l->is_optional && !b))
         return trail_end(a->trail, l->name, code, skip);
     if (skip) {
-        trail_add(a->trail, l->name, code, skip);
+        pass_over(a, l->name, code, skip);
         return BP_OK;
     }
     a->views[i] = link_view_new(a->c, a->ch, b, a->gm, a->asked);
@@ -259,4 +265,5 @@ void assign_fini(assignment *a)
     free(a->link);
     free(a->why);
     arena_fini(&a->texts);
+    buf_fini(&a->passed);
 }

@@ -33,6 +33,7 @@ typedef struct {
     const char **why;          /* by node id: what earlier links said of it, or NULL */
     link_view **views;         /* by link: made to ask it, kept to compile with */
     uint32_t whole;            /* the one link that takes all, or NO_LINK */
+    buf passed;                /* links that were not asked node by node: "NAME: TEXT; NAME: TEXT" */
     arena texts;
 } assignment;
 
@@ -70,7 +71,7 @@ struct program {
     uint32_t start, ngroups;
     group *groups;
     const char **why;            /* by node id, in texts: why an earlier link did not take it */
-    char *passed;                /* links that were passed over as a whole: "NAME: TEXT; ..." or NULL */
+    char *passed;                /* links that were not asked node by node: "NAME: TEXT; ..." or NULL */
     arena texts;
     bool is_whole;               /* one group, which is the graph itself */
     bool verifies;               /* the first run of each group is compared with eager execution */

@@ -175,7 +175,7 @@ static bp_status compile_group(bp_ctx *c, program *p, group *g, assignment *a, t
 static bp_status build(bp_ctx *c, program *p, assignment *a)
 {
     TRY(assign_nodes(a));
-    if (a->trail->n && !(p->passed = strdup(buf_text(&a->trail->text))))
+    if (a->passed.n && !(p->passed = strdup(buf_text(&a->passed))))
         return ctx_nomem(c);
     TRY(a->whole != NO_LINK ? make_whole(c, p, a) : cut_groups(a, &p->groups, &p->ngroups));
     for (uint32_t i = 0; i < p->ngroups; i++)

@@ -11,20 +11,25 @@ static program *rest_of(const group *g)
 
 static void print_program(const program *p, const char *because, buf *out);
 
-/* "because" is why an outer link does not answer; a link's words on the node itself are closer. */
-static void print_node(const program *p, const group *g, node_id n, const char *own, const char *because, buf *out)
+static void join(buf *out, const char *text)
+{
+    if (text && *text)
+        buf_printf(out, "%s%s", out->n ? "; " : "", text);
+}
+
+/* Why it is this link: what each link before it said, of this node or of any. */
+static void print_node(const program *p, const group *g, node_id n, const char *because, buf *out)
 {
     const graph_node *node = graph_get(&p->gm->g, n);
-    buf_printf(out, "%s (%s) -> %s -> ", node->name, node->target, p->chain->links[g->link].name);
-    if (own)
-        buf_printf(out, "%s", own);
-    else if (because)
-        buf_printf(out, "%s", because);
-    else if (p->passed && p->chain->links[g->link].b->info.supports == NULL)
-        buf_printf(out, "%s", p->passed);
-    else
-        buf_puts(out, p->chain->links[g->link].b->info.supports ? "supported" : "takes whole graphs");
-    buf_putc(out, '\n');
+    const chain_link *l = &p->chain->links[g->link];
+    buf why = {0};
+    join(&why, because);
+    join(&why, p->passed);
+    join(&why, p->why[n]);
+    if (!why.n)
+        buf_puts(&why, l->b->info.supports ? "supported" : "takes whole graphs");
+    buf_printf(out, "%s (%s) -> %s -> %s\n", node->name, node->target, l->name, buf_text(&why));
+    buf_fini(&why);
 }
 
 static void print_own(const program *p, const group *g, const char *because, buf *out)
@@ -35,12 +40,12 @@ static void print_own(const program *p, const group *g, const char *because, buf
     }
     if (!p->is_whole) {
         for (uint32_t i = 0; i < g->nodes.len; i++)
-            print_node(p, g, g->nodes.at[i], p->why[g->nodes.at[i]], because, out);
+            print_node(p, g, g->nodes.at[i], because, out);
         return;
     }
     for (node_id n = p->gm->g.first; n; n = graph_get(&p->gm->g, n)->next)
         if (graph_get(&p->gm->g, n)->op == BP_NODE_CALL_FUNCTION)
-            print_node(p, g, n, p->why[n], because, out);
+            print_node(p, g, n, because, out);
 }
 
 static void print_group(const program *p, group *g, const char *because, buf *out)
@@ -52,9 +57,11 @@ static void print_group(const program *p, group *g, const char *because, buf *ou
         return;
     }
     buf why = {0};
+    join(&why, because);
+    join(&why, p->passed);
+    join(&why, p->chain->links[g->link].name);
     pthread_mutex_lock(&g->lock);
-    buf_printf(&why, "%s%s%s: %s", because ? because : "", because ? "; " : "", p->chain->links[g->link].name,
-               g->why ? g->why : "retired");
+    buf_printf(&why, ": %s", g->why ? g->why : "a run of it failed before");
     pthread_mutex_unlock(&g->lock);
     print_program(rest, buf_text(&why), out);
     buf_fini(&why);

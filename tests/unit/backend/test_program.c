@@ -362,7 +362,7 @@ static void a_group_that_is_declined_moves_on_alone(void **state)
     mask = 1u << 2 | 1u << 3; /* abs_1 and add */
     program *p = compile(w, gm, b);
     expect_assignment(p, "abs_1 (aten.abs.default) -> unary -> shy: not today\n"
-                         "add (aten.add.Tensor) -> eager -> unary: aten.add.Tensor has two arguments\n"
+                         "add (aten.add.Tensor) -> eager -> shy: not today; unary: aten.add.Tensor has two arguments\n"
                          "neg (aten.neg.default) -> unary -> shy: not supported, without a reason\n");
     assert_int_equal(program_fallbacks(p), 1);
     bp_tensor *x = floats(w, 4);
