@@ -76,3 +76,4 @@ libhost_la_SOURCES += %D%/shape_norm.c %D%/reference/norm.c %D%/reference/norm.h
 libhost_la_SOURCES += %D%/reference/norm_layer.c %D%/reference/norm_softmax.c
 libhost_la_SOURCES += %D%/pool_args.c %D%/pool_args.h %D%/shape_pool.c
 libhost_la_SOURCES += %D%/reference/pool.c %D%/reference/pool_typed.h
+libhost_la_SOURCES += %D%/shape_overwrite.c %D%/reference/overwrite.c
