@@ -77,3 +77,6 @@ libhost_la_SOURCES += %D%/reference/norm_layer.c %D%/reference/norm_softmax.c
 libhost_la_SOURCES += %D%/pool_args.c %D%/pool_args.h %D%/shape_pool.c
 libhost_la_SOURCES += %D%/reference/pool.c %D%/reference/pool_typed.h
 libhost_la_SOURCES += %D%/shape_overwrite.c %D%/reference/overwrite.c
+libhost_la_SOURCES += %D%/resample_args.c %D%/resample_args.h %D%/shape_resample.c
+libhost_la_SOURCES += %D%/reference/resample.c %D%/reference/resample_typed.h
+libhost_la_SOURCES += %D%/reference/grid.c %D%/reference/grid_typed.h

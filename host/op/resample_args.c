@@ -1,0 +1,97 @@
+/* Reading the arguments of upsampling (resample_args.h). */
+#include "host/op/resample_args.h"
+#include "host/op/checks.h"
+#include <string.h>
+
+static enum resample_kind kind_of(const char *name)
+{
+    return strstr(name, "nearest_exact") ? RESAMPLE_NEAREST_EXACT
+           : strstr(name, "nearest")     ? RESAMPLE_NEAREST
+           : strstr(name, "cubic")       ? RESAMPLE_CUBIC
+                                         : RESAMPLE_LINEAR;
+}
+
+static uint32_t dims_of(const char *name) { return strstr(name, "1d") ? 1 : strstr(name, "2d") ? 2 : 3; }
+
+static int32_t find(const op_row *op, const char *name) { return schema_find(op->schema, name); }
+
+/* "scales", or one argument a dimension. */
+static void read_scales(const op_row *op, const bp_value *args, resample_args *out)
+{
+    static const char *const NAMES[] = {"scales_d", "scales_h", "scales_w"};
+    for (uint32_t d = 0; d < out->nd; d++) {
+        int32_t i = find(op, out->nd == 1 ? "scales" : NAMES[d + 3 - out->nd]);
+        if (i >= 0 && !arg_is_none(args, (uint32_t)i))
+            out->scale[d] = arg_float(args, (uint32_t)i);
+    }
+}
+
+static bp_status read_list(bp_ctx *c, const op_row *op, const bp_value *args, int32_t i, uint32_t n, bp_dim *out)
+{
+    uint32_t have = arg_list_len(args, (uint32_t)i);
+    if (have != n)
+        return op_fail(c, op, BP_INVALID_ARGUMENT, "argument \"%s\" has %u numbers, expected %u",
+                       op->schema->args[i].name, have, n);
+    for (uint32_t d = 0; d < n; d++)
+        out[d] = arg_list_dim(args, (uint32_t)i, d);
+    return BP_OK;
+}
+
+static double item_float(const bp_value *v) { return v->kind == BP_VALUE_FLOAT ? v->v.f[0] : (double)v->v.dim.value; }
+
+/* Sizes from factors: cut, not rounded. */
+static bp_status read_factors(bp_ctx *c, const op_row *op, const bp_value *args, int32_t i, resample_args *out)
+{
+    if (arg_list_len(args, (uint32_t)i) != out->nd)
+        return op_fail(c, op, BP_INVALID_ARGUMENT, "argument \"scale_factors\" has %u numbers, expected %u",
+                       arg_list_len(args, (uint32_t)i), out->nd);
+    for (uint32_t d = 0; d < out->nd; d++) {
+        out->scale[d] = item_float(&args[i].v.items[d]);
+        double size = (double)dim_int(c, out->in[d]) * out->scale[d];
+        out->out[d] = dim_const(size > 0 && size < 0x1p62 ? (int64_t)size : 0);
+    }
+    return c->diag.code;
+}
+
+static bp_status read_sizes(bp_ctx *c, const op_row *op, const bp_value *args, resample_args *out)
+{
+    int32_t size = find(op, "output_size"), factors = find(op, "scale_factors");
+    bool has_size = !arg_is_none(args, (uint32_t)size),
+         has_factors = factors >= 0 && !arg_is_none(args, (uint32_t)factors);
+    if (has_size == has_factors)
+        return op_fail(c, op, BP_INVALID_ARGUMENT, "exactly one of output_size and scale_factors must be given");
+    return has_size ? read_list(c, op, args, size, out->nd, out->out) : read_factors(c, op, args, factors, out);
+}
+
+static bp_status check_sizes(bp_ctx *c, const op_row *op, const resample_args *a)
+{
+    for (uint32_t d = 0; d < a->nd; d++)
+        if (dim_int(c, a->in[d]) < 1 || dim_int(c, a->out[d]) < 1)
+            return op_fail(c, op, BP_INVALID_ARGUMENT,
+                           "sizes must be positive, and %lld elements are resampled to %lld",
+                           (long long)a->in[d].value, (long long)a->out[d].value);
+    if (dim_int(c, a->channels) < 1)
+        return op_fail(c, op, BP_INVALID_ARGUMENT, "an image without channels");
+    return c->diag.code;
+}
+
+bp_status resample_args_read(bp_ctx *c, const op_row *op, const bp_value *args, resample_args *out)
+{
+    const char *name = op->schema->name;
+    const bp_tensor *t = arg_tensor(args, 0);
+    int32_t align = find(op, "align_corners"), input = find(op, "input_size");
+    bp_dim sizes[5];
+    *out = (resample_args){.kind = kind_of(name), .nd = dims_of(name), .backward = input > 0};
+    out->align_corners = align >= 0 && arg_bool(args, (uint32_t)align);
+    if (t->rank != out->nd + 2)
+        return op_fail(c, op, BP_INVALID_ARGUMENT, "the input has %u dimensions, and must have %u", t->rank,
+                       out->nd + 2);
+    memcpy(sizes, t->sizes, t->rank * sizeof *sizes);
+    if (out->backward)
+        TRY(read_list(c, op, args, input, out->nd + 2, sizes));
+    out->batch = sizes[0], out->channels = sizes[1];
+    memcpy(out->in, sizes + 2, out->nd * sizeof *sizes);
+    read_scales(op, args, out);
+    TRY(read_sizes(c, op, args, out));
+    return check_sizes(c, op, out);
+}
