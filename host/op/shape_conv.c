@@ -57,10 +57,18 @@ static bp_status transposed_size_of(bp_ctx *c, const op_row *op, const conv_args
     return BP_OK;
 }
 
-static bool channels_last(const bp_tensor *x, const bp_tensor *w)
+/* Volumes: floats and halves, unless the output is padded by a stride or more. */
+static bool has_3d_format(const conv_args *a, bp_dtype d)
 {
-    bool has_3d = x->dtype == BP_F32 || x->dtype == BP_F16 || x->dtype == BP_BF16;
-    return (x->rank == 4 || (x->rank == 5 && has_3d)) && w->rank == x->rank &&
+    bool has = d == BP_F32 || d == BP_F16 || d == BP_BF16;
+    for (uint32_t i = 0; i < a->nd; i++)
+        has = has && a->output_padding[i] < a->stride[i];
+    return has;
+}
+
+static bool channels_last(const conv_args *a, const bp_tensor *x, const bp_tensor *w)
+{
+    return (x->rank == 4 || (x->rank == 5 && has_3d_format(a, x->dtype))) && w->rank == x->rank &&
            (suggests_channels_last(x) || suggests_channels_last(w));
 }
 
@@ -91,7 +99,7 @@ bp_status shape_convolution(bp_ctx *c, shape_call *s)
         TRY((a.transposed ? transposed_size_of : size_of)(c, s->op, &a, d, x->sizes[x->rank - a.nd + d],
                                                           w->sizes[2 + d], &sizes[rank]));
     shape_out *o = shape_add_out(c, s, x->dtype, rank, sizes);
-    if (o && channels_last(x, w))
+    if (o && channels_last(&a, x, w))
         set_channels_last(c, o);
     return c->diag.code;
 }
@@ -113,7 +121,7 @@ bp_status shape_convolution_backward(bp_ctx *c, shape_call *s)
                              : shape_add_out(c, s, x->dtype, 1, &grad->sizes[1]);
         if (!o)
             return c->diag.code;
-        if (i < 2 && channels_last(x, w))
+        if (i < 2 && channels_last(&a, x, w))
             set_channels_last(c, o);
         o->absent = !s->args[10].v.items[i].v.i;
     }

@@ -37,13 +37,6 @@ static conv_geometry geometry(const conv_args *a, const bp_tensor *x, const bp_t
 
 static bp_status done(bp_ctx *c, bool ok) { return ok ? BP_OK : diag_nomem(&c->diag); }
 
-static void clear(const bp_tensor *t)
-{
-    int64_t n = tensor_nelem(t);
-    if (n)
-        memset(tensor_ptr(t), 0, (size_t)n * dtype_size(t->dtype));
-}
-
 /* Every image of t starts as the bias of its channel. */
 static void fill_bias(const bp_tensor *t, const bp_tensor *bias, bool batched)
 {
@@ -66,7 +59,7 @@ static bp_status run_transposed(bp_ctx *c, op_call *k, const conv_args *a)
         if (bias)
             fill_bias(out, bias, a->batched);
         else
-            clear(out);
+            work_clear(out);
         done(c, conv_adjoint(&g, dtype, tensor_ptr(in), tensor_ptr(weight), tensor_ptr(out)));
     }
     return work_end(&w);
@@ -127,7 +120,7 @@ bp_status kernel_convolution_backward(bp_ctx *c, op_call *k)
         if (din && a.transposed) {
             done(c, conv_forward(&g, dtype, tensor_ptr(grad), tensor_ptr(weight), NULL, tensor_ptr(din)));
         } else if (din) {
-            clear(din);
+            work_clear(din);
             done(c, conv_adjoint(&g, dtype, tensor_ptr(grad), tensor_ptr(weight), tensor_ptr(din)));
         }
         if (dweight)

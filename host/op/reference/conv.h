@@ -12,6 +12,10 @@ typedef struct {
     int64_t x[3], y[3], k[3], stride[3], pad[3], dilation[3];
 } conv_geometry;
 
+/* The windows of every image as columns, [batch, groups * cx * k, y], elements outside it being zeros; any type. */
+void conv_to_columns(const conv_geometry *g, bp_dtype dtype, const void *x, void *columns);
+/* Adds columns to the images they are windows of; halves round each sum. */
+void conv_from_columns(const conv_geometry *g, bp_dtype dtype, const void *columns, void *x);
 /* y = w x + bias; any type that gemm has, all contiguous. bias: NULL for none. False: out of memory. */
 bool conv_forward(const conv_geometry *g, bp_dtype dtype, const void *x, const void *w, const void *bias, void *y);
 /* x += transposed(w) y. dtype: one that accumulates in itself (f32, f64, i64, complex). */

@@ -5,6 +5,7 @@
 #include "host/base/parallel.h"
 #include "host/op/reference/conv.h"
 #include "host/op/reference/gemm.h"
+#include "host/op/reference/number.h"
 #include <complex.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -94,15 +95,48 @@ SCATTER(uint64_t, scatter_i64)
 SCATTER(float complex, scatter_c64)
 SCATTER(double complex, scatter_c128)
 
+static void scatter_half(const conv_geometry *g, bp_dtype dtype, const void *columns, int64_t line, int64_t lines,
+                         void *image)
+{
+    const bp_half *from = columns; /* as large as the other half type */
+    bp_half *x = image;
+    int64_t rows = window(g);
+    for (int64_t row = 0; row < rows; row++) {
+        for (int64_t l = 0; l < lines; l++, from += g->y[2]) {
+            span s = span_of(g, row, line + l);
+            for (int64_t o = s.lo; o < s.hi; o++) {
+                bp_half *to = &x[s.at + o * g->stride[2]];
+                dtype_store(dtype, to, num_add(dtype_load(dtype, to), dtype_load(dtype, &from[o])));
+            }
+        }
+    }
+}
+
 static void scatter(const conv_geometry *g, bp_dtype dtype, const void *columns, int64_t line, int64_t lines, void *x)
 {
     switch (dtype) {
     case BP_F32: scatter_f32(g, columns, line, lines, x); break;
+    case BP_F16:
+    case BP_BF16: scatter_half(g, dtype, columns, line, lines, x); break;
     case BP_F64: scatter_f64(g, columns, line, lines, x); break;
     case BP_C64: scatter_c64(g, columns, line, lines, x); break;
     case BP_C128: scatter_c128(g, columns, line, lines, x); break;
     default: scatter_i64(g, columns, line, lines, x); break;
     }
+}
+
+void conv_to_columns(const conv_geometry *g, bp_dtype dtype, const void *x, void *columns)
+{
+    int64_t size = (int64_t)dtype_size(dtype), n = g->cx * volume(g->x) * size, out = window(g) * volume(g->y) * size;
+    for (int64_t i = 0; i < g->batch * g->groups; i++)
+        gather(g, (size_t)size, (const char *)x + i * n, 0, g->y[0] * g->y[1], (char *)columns + i * out);
+}
+
+void conv_from_columns(const conv_geometry *g, bp_dtype dtype, const void *columns, void *x)
+{
+    int64_t size = (int64_t)dtype_size(dtype), n = g->cx * volume(g->x) * size, in = window(g) * volume(g->y) * size;
+    for (int64_t i = 0; i < g->batch * g->groups; i++)
+        scatter(g, dtype, (const char *)columns + i * in, 0, g->y[0] * g->y[1], (char *)x + i * n);
 }
 
 /* -- one task an image and group -- */

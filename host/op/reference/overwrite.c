@@ -63,16 +63,9 @@ bp_status kernel_as_strided_scatter(bp_ctx *c, op_call *k)
 
 /* -- gradients of views -- */
 
-static void clear(bp_tensor *t)
-{
-    int64_t n = tensor_nelem(t);
-    if (n)
-        memset(tensor_ptr(t), 0, (size_t)n * dtype_size(t->dtype));
-}
-
 static bp_status view_backward(bp_ctx *c, op_call *k, uint32_t row)
 {
-    clear(k->out[0]);
+    work_clear(k->out[0]);
     bp_tensor *view = view_of(c, k->out[0], row, k->op->schema->nargs - 2, k->args + 2);
     if (view)
         tensor_copy(c, view, arg_tensor(k->args, 0));
@@ -90,7 +83,7 @@ bp_status kernel_unfold_backward(bp_ctx *c, op_call *k)
     bp_tensor *out = k->out[0];
     const bp_tensor *grad = arg_tensor(k->args, 0);
     size_t size = dtype_size(out->dtype);
-    clear(out);
+    work_clear(out);
     bp_tensor *view = view_of(c, out, ROW_unfold_default, 3, k->args + 2);
     if (!view)
         return c->diag.code;

@@ -203,13 +203,6 @@ bp_status kernel_avg_pool(bp_ctx *c, op_call *k)
     return work_end(&w);
 }
 
-static void clear(bp_tensor *t)
-{
-    int64_t n = tensor_nelem(t);
-    if (n)
-        memset(tensor_ptr(t), 0, (size_t)n * dtype_size(t->dtype));
-}
-
 /* For a gradient: the image is the result, its pooled form is argument 0. */
 static bp_status avg_backward(bp_ctx *c, op_call *k, const pool_args *a)
 {
@@ -219,7 +212,7 @@ static bp_status avg_backward(bp_ctx *c, op_call *k, const pool_args *a)
     bp_tensor *dy = work_in(&w, arg_tensor(k->args, 0), dtype), *dx = work_out(&w, k->out[0], dtype);
     geometry(&w, a, k->out[0], arg_tensor(k->args, 0), &g);
     if (work_ok(&w)) {
-        clear(dx);
+        work_clear(dx);
         if (dtype == BP_F32)
             avg_backward_f32(&g, tensor_ptr(dy), tensor_ptr(dx));
         else if (dtype == BP_F64)
@@ -283,7 +276,7 @@ bp_status kernel_max_unpool(bp_ctx *c, op_call *k)
     bp_tensor *x = work_in(&w, arg_tensor(k->args, 0), BP_DTYPE_UNSET);
     bp_tensor *places = work_in(&w, arg_tensor(k->args, 1), BP_I64), *y = work_out(&w, k->out[0], BP_DTYPE_UNSET);
     if (work_ok(&w)) {
-        clear(y);
+        work_clear(y);
         put_places(c, k->op, x, places, y, planes_of(x, nd), false);
     }
     return work_end(&w);
@@ -300,7 +293,7 @@ bp_status kernel_max_pool_backward(bp_ctx *c, op_call *k)
     bp_tensor *dy = work_in(&w, arg_tensor(k->args, 0), dtype), *dx = work_out(&w, k->out[0], dtype);
     bp_tensor *places = work_in(&w, arg_tensor(k->args, op->schema->nargs - 1), BP_I64);
     if (work_ok(&w)) {
-        clear(dx);
+        work_clear(dx);
         put_places(c, op, dy, places, dx, planes_of(dx, nd), true);
     }
     return work_end(&w);

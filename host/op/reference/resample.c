@@ -6,7 +6,6 @@
 #include "host/op/reference/work.h"
 #include "host/op/rows.h"
 #include <math.h>
-#include <string.h>
 
 enum { RESAMPLE_TAPS = 4 };
 /* One dimension, and all of them: three, those in front of size 1 with one tap. */
@@ -113,9 +112,7 @@ bp_status kernel_upsample_backward(bp_ctx *c, op_call *k)
     bp_tensor *grad = work_in(&w, arg_tensor(k->args, 0), dtype), *out = work_out(&w, k->out[0], dtype);
     prepare(&w, &a, dtype == BP_F64, BP_DTYPE_UNSET, &g, tables);
     if (work_ok(&w)) {
-        int64_t n = tensor_nelem(out);
-        if (n)
-            memset(tensor_ptr(out), 0, (size_t)n * dtype_size(dtype));
+        work_clear(out);
         run(&g, dtype == BP_F64, out, grad, true, tables);
     }
     return work_end(&w);

@@ -3,6 +3,7 @@
 #include "host/op/reference/number.h"
 #include "sdk/base/checked.h"
 #include <stdlib.h>
+#include <string.h>
 
 /* Takes over the reference t; on failure gives it up. */
 static bp_tensor *keep(work *w, bp_tensor *t, bp_tensor *result)
@@ -110,6 +111,13 @@ void *work_alloc(work *w, int64_t count, size_t size)
     else
         diag_nomem(&w->c->diag);
     return p;
+}
+
+void work_clear(bp_tensor *t)
+{
+    int64_t n = tensor_nelem(t);
+    if (n)
+        memset(tensor_ptr(t), 0, (size_t)n * dtype_size(t->dtype));
 }
 
 bp_status work_end(work *w)

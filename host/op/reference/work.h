@@ -39,6 +39,8 @@ bool work_fits(const bp_tensor *t, uint32_t rank, const bp_dim *sizes);
 /* Memory that lives until work_end; not cleared. */
 void *work_alloc(work *w, int64_t count, size_t size);
 static inline bool work_ok(const work *w) { return ctx_ok(w->c); }
+/* Zeros in a contiguous tensor. */
+void work_clear(bp_tensor *t);
 /* Copies results to their places if all went well, gives everything up, returns the context's code. */
 bp_status work_end(work *w);
 

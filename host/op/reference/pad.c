@@ -1,0 +1,172 @@
+/* Padding by the image itself (reflection, replication) and its gradients; shuffles of pixels and channels; windows as
+ * columns and back. */
+#include "host/op/reference/conv.h"
+#include "host/op/reference/number.h"
+#include "host/op/reference/walk.h"
+#include "host/op/reference/work.h"
+#include "host/op/rows.h"
+#include <string.h>
+
+static char *element(const bp_tensor *t, int64_t at)
+{
+    return (char *)tensor_ptr(t) + at * (int64_t)dtype_size(t->dtype);
+}
+
+/* -- padding -- */
+
+/* Which element of n a padded one is: places in front and behind are mirrored at, or moved to, the ends. */
+static int64_t source_of(bool reflects, int64_t n, int64_t at)
+{
+    if (!reflects)
+        return at < 0 ? 0 : at >= n ? n - 1 : at;
+    return at < 0 ? -at : at >= n ? 2 * n - 2 - at : at;
+}
+
+/* Offsets in `image`, along dimension d, of the elements of the padded one. */
+static int64_t *sources(work *w, const op_call *k, const bp_tensor *image, const bp_tensor *padded, uint32_t p, uint32_t d)
+{
+    bool reflects = strncmp(k->op->schema->name, "reflection", 10) == 0;
+    uint32_t from_end = image->rank - 1 - d, pairs = arg_list_len(k->args, p) / 2;
+    int64_t low = from_end < pairs ? arg_list_dim(k->args, p, 2 * from_end).value : 0, n = tensor_dim(padded, d);
+    int64_t *out = work_alloc(w, n, sizeof *out);
+    for (int64_t i = 0; out && i < n; i++)
+        out[i] = source_of(reflects, tensor_dim(image, d), i - low) * tensor_step(image, d);
+    return out;
+}
+
+/* Visits the padded elements: copies from the image, or adds to it. */
+static void visit(const bp_tensor *image, const bp_tensor *padded, int64_t *const *sources_of, bool adds)
+{
+    size_t size = dtype_size(image->dtype);
+    walk v;
+    walk_start(&v, padded->rank, padded->sizes);
+    walk_add(&v, padded->strides);
+    for (; v.left; walk_next(&v)) {
+        int64_t at = 0;
+        for (uint32_t d = 0; d < padded->rank; d++)
+            at += sources_of[d][v.index[d]];
+        char *cell = element(image, at), *outer = element(padded, v.at[0]);
+        if (adds)
+            dtype_store(image->dtype, cell,
+                        num_add(dtype_load(image->dtype, cell), dtype_load(image->dtype, outer)));
+        else
+            memcpy(outer, cell, size);
+    }
+}
+
+bp_status kernel_image_pad(bp_ctx *c, op_call *k)
+{
+    work w = {.c = c};
+    const bp_tensor *image = arg_tensor(k->args, 0);
+    int64_t *sources_of[5] = {NULL};
+    for (uint32_t d = 0; d < image->rank; d++)
+        sources_of[d] = sources(&w, k, image, k->out[0], 1, d);
+    if (work_ok(&w))
+        visit(image, k->out[0], sources_of, false);
+    return work_end(&w);
+}
+
+bp_status kernel_image_pad_backward(bp_ctx *c, op_call *k)
+{
+    work w = {.c = c};
+    const bp_tensor *grad = arg_tensor(k->args, 0);
+    bp_tensor *out = work_out(&w, k->out[0], BP_DTYPE_UNSET);
+    int64_t *sources_of[5] = {NULL};
+    for (uint32_t d = 0; work_ok(&w) && d < grad->rank; d++)
+        sources_of[d] = sources(&w, k, out, grad, 2, d);
+    if (work_ok(&w)) {
+        work_clear(out);
+        visit(out, grad, sources_of, true);
+    }
+    return work_end(&w);
+}
+
+/* -- shuffles: both sides are seen with more dimensions, in one order, and copied -- */
+
+static bp_status copy_as(work *w, const bp_tensor *to, const bp_tensor *from, uint32_t rank, const int64_t *sizes,
+                         const int64_t *to_steps, const int64_t *from_steps)
+{
+    bp_dim n[6], x[6], y[6];
+    for (uint32_t d = 0; d < rank; d++)
+        n[d] = dim_const(sizes[d]), x[d] = dim_const(to_steps[d]), y[d] = dim_const(from_steps[d]);
+    tensor_meta a = {to->dtype, tensor_device(to), rank, n, x, to->offset};
+    tensor_meta b = {from->dtype, tensor_device(from), rank, n, y, from->offset};
+    bp_tensor *dst = work_view(w, to, &a), *src = work_view(w, from, &b);
+    return work_ok(w) ? tensor_copy(w->c, dst, src) : w->c->diag.code;
+}
+
+/* Between `few`, with r * r times fewer channels, and `many`, whose images are r times smaller. */
+static bp_status shuffle_pixels(bp_ctx *c, op_call *k, bool unshuffles)
+{
+    work w = {.c = c};
+    int64_t r = arg_int(c, k->args, 1);
+    bp_tensor *in = work_in(&w, arg_tensor(k->args, 0), BP_DTYPE_UNSET), *out = work_out(&w, k->out[0], BP_DTYPE_UNSET);
+    if (work_ok(&w) && tensor_nelem(out)) {
+        const bp_tensor *few = unshuffles ? in : out, *many = unshuffles ? out : in;
+        int64_t width = tensor_dim(many, many->rank - 1), height = tensor_dim(many, many->rank - 2);
+        int64_t images = tensor_nelem(few) / (height * width * r * r), wide = width * r;
+        int64_t sizes[] = {images, height, r, width, r};
+        int64_t of_few[] = {height * r * wide, r * wide, wide, r, 1}, plane = height * width;
+        int64_t of_many[] = {r * r * plane, width, r * plane, 1, plane};
+        copy_as(&w, out, in, 5, sizes, unshuffles ? of_many : of_few, unshuffles ? of_few : of_many);
+    }
+    return work_end(&w);
+}
+
+bp_status kernel_pixel_shuffle(bp_ctx *c, op_call *k) { return shuffle_pixels(c, k, false); }
+bp_status kernel_pixel_unshuffle(bp_ctx *c, op_call *k) { return shuffle_pixels(c, k, true); }
+
+bp_status kernel_channel_shuffle(bp_ctx *c, op_call *k)
+{
+    work w = {.c = c};
+    int64_t groups = arg_int(c, k->args, 1);
+    bp_tensor *in = work_in(&w, arg_tensor(k->args, 0), BP_DTYPE_UNSET), *out = work_out(&w, k->out[0], BP_DTYPE_UNSET);
+    if (work_ok(&w) && tensor_nelem(out)) {
+        int64_t batch = tensor_dim(in, 0), channels = tensor_dim(in, 1), n = tensor_nelem(in) / (batch * channels);
+        int64_t each = channels / groups, sizes[] = {batch, groups, each, n};
+        copy_as(&w, out, in, 4, sizes, (int64_t[]){channels * n, n, groups * n, 1},
+                (int64_t[]){channels * n, each * n, n, 1});
+    }
+    return work_end(&w);
+}
+
+/* -- windows as columns -- */
+
+static conv_geometry windows(bp_ctx *c, const op_call *k, uint32_t first, const bp_tensor *image)
+{
+    conv_geometry g = {.batch = image->rank == 4 ? tensor_dim(image, 0) : 1, .groups = 1,
+                       .cx = tensor_dim(image, image->rank - 3), .x = {1, 0, 0}, .y = {1, 0, 0}, .k = {1, 0, 0},
+                       .stride = {1, 0, 0}, .dilation = {1, 0, 0}};
+    int64_t *const to[] = {g.k, g.dilation, g.pad, g.stride};
+    for (uint32_t i = 0; i < 4; i++)
+        for (uint32_t d = 0; d < 2; d++)
+            to[i][1 + d] = dim_int(c, arg_list_dim(k->args, first + i, d));
+    for (uint32_t d = 1; d < 3; d++) {
+        g.x[d] = tensor_dim(image, image->rank - 3 + d);
+        g.y[d] = (g.x[d] + 2 * g.pad[d] - g.dilation[d] * (g.k[d] - 1) - 1) / g.stride[d] + 1;
+    }
+    return g;
+}
+
+bp_status kernel_im2col(bp_ctx *c, op_call *k)
+{
+    work w = {.c = c};
+    bp_tensor *in = work_in(&w, arg_tensor(k->args, 0), BP_DTYPE_UNSET), *out = k->out[0];
+    if (work_ok(&w)) {
+        conv_geometry g = windows(c, k, 1, in);
+        conv_to_columns(&g, in->dtype, tensor_ptr(in), tensor_ptr(out));
+    }
+    return work_end(&w);
+}
+
+bp_status kernel_col2im(bp_ctx *c, op_call *k)
+{
+    work w = {.c = c};
+    bp_tensor *in = work_in(&w, arg_tensor(k->args, 0), BP_DTYPE_UNSET), *out = k->out[0];
+    if (work_ok(&w)) {
+        conv_geometry g = windows(c, k, 2, out);
+        work_clear(out);
+        conv_from_columns(&g, in->dtype, tensor_ptr(in), tensor_ptr(out));
+    }
+    return work_end(&w);
+}

@@ -1,0 +1,192 @@
+/* Shape rules of padding by the image itself, of shuffles, and of windows as columns. */
+#include "host/op/checks.h"
+#include "host/op/rows.h"
+#include <string.h>
+
+/* Only the batch may be empty. */
+static bp_status check_filled(bp_ctx *c, const shape_call *s, uint32_t i, uint32_t nd)
+{
+    const bp_tensor *t = arg_tensor(s->args, i);
+    char text[256];
+    TRY(check_rank(c, s, i, nd + 1, nd + 2));
+    for (uint32_t d = t->rank == nd + 2; d < t->rank; d++)
+        if (dim_is(t->sizes[d], 0))
+            return op_fail(c, s->op, BP_INVALID_ARGUMENT, "an input of sizes %s is empty, and not in its batch",
+                           sizes_text(text, sizeof text, t->rank, t->sizes));
+    return BP_OK;
+}
+
+/* The sizes of argument i padded by argument p, whose numbers begin with the last dimension. */
+static bp_status padded_sizes(bp_ctx *c, const shape_call *s, uint32_t i, uint32_t p, bp_dim *sizes)
+{
+    const bp_tensor *t = arg_tensor(s->args, i);
+    uint32_t nd = (uint32_t)s->op->schema->args[p].ty.list_size / 2;
+    bool reflects = strncmp(s->op->schema->name, "reflection", 10) == 0;
+    TRY(check_filled(c, s, i, nd));
+    if (arg_list_len(s->args, p) != 2 * nd)
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"padding\" must have %u numbers, and has %u", 2 * nd,
+                       arg_list_len(s->args, p));
+    if (t->dtype == BP_BOOL)
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "there is no %s for bool", s->op->schema->name);
+    memcpy(sizes, t->sizes, t->rank * sizeof *sizes);
+    for (uint32_t k = 0; k < nd; k++) {
+        bp_dim low = arg_list_dim(s->args, p, 2 * k), high = arg_list_dim(s->args, p, 2 * k + 1);
+        bp_dim *size = &sizes[t->rank - 1 - k];
+        if (reflects && (dim_int(c, low) >= dim_int(c, *size) || dim_int(c, high) >= dim_int(c, *size)))
+            return op_fail(c, s->op, BP_INVALID_ARGUMENT, "padding (%lld, %lld) must be less than the size %lld",
+                           (long long)low.value, (long long)high.value, (long long)size->value);
+        *size = dim_add(c, *size, dim_add(c, low, high));
+        if (dim_int(c, *size) < 1)
+            return op_fail(c, s->op, BP_INVALID_ARGUMENT, "padding (%lld, %lld) leaves a size of %lld",
+                           (long long)low.value, (long long)high.value, (long long)size->value);
+    }
+    return c->diag.code;
+}
+
+bp_status shape_image_pad(bp_ctx *c, shape_call *s)
+{
+    const bp_tensor *t = arg_tensor(s->args, 0);
+    bp_dim sizes[5];
+    TRY(padded_sizes(c, s, 0, 1, sizes));
+    return s->op->schema->args[1].ty.list_size == 2 ? out_new(c, s, t->dtype, t->rank, sizes)
+                                                    : out_format_of(c, s, t, t->dtype, t->rank, sizes);
+}
+
+bp_status shape_image_pad_backward(bp_ctx *c, shape_call *s)
+{
+    const bp_tensor *grad = arg_tensor(s->args, 0), *t = arg_tensor(s->args, 1);
+    bp_dim sizes[5];
+    TRY(padded_sizes(c, s, 1, 2, sizes));
+    TRY(check_same_dtype(c, s, 0, 1));
+    bool same = grad->rank == t->rank;
+    for (uint32_t d = 0; same && d < t->rank; d++)
+        same = dim_eq(grad->sizes[d], sizes[d]);
+    if (!same)
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "the gradient's sizes are not those of the padded tensor");
+    return s->op->schema->args[2].ty.list_size != 2 ? out_format_of(c, s, t, t->dtype, t->rank, t->sizes)
+                                                    : out_new(c, s, t->dtype, t->rank, t->sizes);
+}
+
+/* -- shuffles -- */
+
+static bp_status check_divides(bp_ctx *c, const shape_call *s, bp_dim n, bp_dim by)
+{
+    if (dim_is(dim_mod(c, n, by), 0))
+        return c->diag.code;
+    return op_fail(c, s->op, BP_INVALID_ARGUMENT, "a size of %lld cannot be divided by %lld", (long long)n.value,
+                   (long long)by.value);
+}
+
+static bp_status read_factor(bp_ctx *c, const shape_call *s, bp_dim *out)
+{
+    TRY(check_rank(c, s, 0, 3, TENSOR_MAX_RANK / 2));
+    *out = arg_dim(s->args, 1);
+    if (dim_int(c, *out) > 0)
+        return c->diag.code;
+    return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"%s\" must be positive, and is %lld",
+                   s->op->schema->args[1].name, (long long)out->value);
+}
+
+bp_status shape_pixel_shuffle(bp_ctx *c, shape_call *s)
+{
+    const bp_tensor *t = arg_tensor(s->args, 0);
+    bp_dim sizes[TENSOR_MAX_RANK], r;
+    uint32_t n = t->rank;
+    TRY(read_factor(c, s, &r));
+    TRY(check_divides(c, s, t->sizes[n - 3], dim_mul(c, r, r)));
+    memcpy(sizes, t->sizes, n * sizeof *sizes);
+    sizes[n - 3] = dim_floordiv(c, t->sizes[n - 3], dim_mul(c, r, r));
+    sizes[n - 2] = dim_mul(c, t->sizes[n - 2], r);
+    sizes[n - 1] = dim_mul(c, t->sizes[n - 1], r);
+    return n == 4 ? out_format_of(c, s, t, t->dtype, n, sizes) : out_new(c, s, t->dtype, n, sizes);
+}
+
+bp_status shape_pixel_unshuffle(bp_ctx *c, shape_call *s)
+{
+    const bp_tensor *t = arg_tensor(s->args, 0);
+    bp_dim sizes[TENSOR_MAX_RANK], r;
+    uint32_t n = t->rank;
+    TRY(read_factor(c, s, &r));
+    TRY(check_divides(c, s, t->sizes[n - 2], r));
+    TRY(check_divides(c, s, t->sizes[n - 1], r));
+    memcpy(sizes, t->sizes, n * sizeof *sizes);
+    sizes[n - 3] = dim_mul(c, t->sizes[n - 3], dim_mul(c, r, r));
+    sizes[n - 2] = dim_floordiv(c, t->sizes[n - 2], r);
+    sizes[n - 1] = dim_floordiv(c, t->sizes[n - 1], r);
+    return n == 4 ? out_format_of(c, s, t, t->dtype, n, sizes) : out_new(c, s, t->dtype, n, sizes);
+}
+
+bp_status shape_channel_shuffle(bp_ctx *c, shape_call *s)
+{
+    const bp_tensor *t = arg_tensor(s->args, 0);
+    bp_dim groups;
+    TRY(read_factor(c, s, &groups));
+    TRY(check_divides(c, s, t->sizes[1], groups));
+    return t->rank == 4 ? out_format_of(c, s, t, t->dtype, t->rank, t->sizes)
+                        : out_new(c, s, t->dtype, t->rank, t->sizes);
+}
+
+/* -- windows as columns -- */
+
+/* How many windows fit along dimension d of an image of n elements. */
+static bp_status windows(bp_ctx *c, const shape_call *s, uint32_t first, uint32_t d, bp_dim n, bp_dim *out)
+{
+    static const char *const NAMES[] = {"kernel_size", "dilation", "padding", "stride"};
+    int64_t v[4]; /* in that order */
+    for (uint32_t i = 0; i < 4; i++) {
+        if (arg_list_len(s->args, first + i) != 2)
+            return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"%s\" must have 2 numbers", NAMES[i]);
+        v[i] = dim_int(c, arg_list_dim(s->args, first + i, d));
+        if (v[i] < (i != 2))
+            return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"%s\" must be at least %d, and is %lld", NAMES[i],
+                           i != 2, (long long)v[i]);
+    }
+    bp_dim room = dim_add(c, n, dim_const(2 * v[2] - v[1] * (v[0] - 1) - 1));
+    *out = dim_add(c, dim_floordiv(c, room, dim_const(v[3])), dim_const(1));
+    if (dim_int(c, *out) < 1)
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "no window fits into %lld elements", (long long)n.value);
+    return c->diag.code;
+}
+
+static bp_dim window_size(bp_ctx *c, const shape_call *s, uint32_t i)
+{
+    return dim_mul(c, arg_list_dim(s->args, i, 0), arg_list_dim(s->args, i, 1));
+}
+
+bp_status shape_im2col(bp_ctx *c, shape_call *s)
+{
+    const bp_tensor *t = arg_tensor(s->args, 0);
+    bp_dim high, wide, sizes[3];
+    TRY(check_filled(c, s, 0, 2));
+    if (dtype_is_int(t->dtype))
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "there is no im2col for %s", dtype_get(t->dtype)->torch);
+    uint32_t batch = t->rank == 4;
+    TRY(windows(c, s, 1, 0, t->sizes[batch + 1], &high));
+    TRY(windows(c, s, 1, 1, t->sizes[batch + 2], &wide));
+    sizes[0] = t->sizes[0];
+    sizes[batch] = dim_mul(c, t->sizes[batch], window_size(c, s, 1));
+    sizes[batch + 1] = dim_mul(c, high, wide);
+    return out_new(c, s, t->dtype, batch + 2, sizes);
+}
+
+bp_status shape_col2im(bp_ctx *c, shape_call *s)
+{
+    const bp_tensor *t = arg_tensor(s->args, 0);
+    bp_dim high, wide, sizes[4];
+    TRY(check_filled(c, s, 0, 1));
+    if (dtype_is_integral(t->dtype))
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "there is no col2im for %s", dtype_get(t->dtype)->torch);
+    if (arg_list_len(s->args, 1) != 2)
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"output_size\" must have 2 numbers");
+    uint32_t batch = t->rank == 3;
+    TRY(windows(c, s, 2, 0, arg_list_dim(s->args, 1, 0), &high));
+    TRY(windows(c, s, 2, 1, arg_list_dim(s->args, 1, 1), &wide));
+    TRY(check_divides(c, s, t->sizes[batch], window_size(c, s, 2)));
+    if (!dim_eq(t->sizes[batch + 1], dim_mul(c, high, wide)))
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "%lld columns, and %lld x %lld windows",
+                       (long long)t->sizes[batch + 1].value, (long long)high.value, (long long)wide.value);
+    sizes[0] = t->sizes[0];
+    sizes[batch] = dim_floordiv(c, t->sizes[batch], window_size(c, s, 2));
+    sizes[batch + 1] = arg_list_dim(s->args, 1, 0), sizes[batch + 2] = arg_list_dim(s->args, 1, 1);
+    return out_new(c, s, t->dtype, batch + 3, sizes);
+}
