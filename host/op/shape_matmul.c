@@ -1,6 +1,7 @@
 /* Shape rules of matrix products. Every result is contiguous but addr's, which is laid out as a pointwise one. */
 #include "host/op/checks.h"
 #include "host/op/rows.h"
+#include <string.h>
 
 static bp_status cannot_multiply(bp_ctx *c, const shape_call *s, const bp_tensor *a, const bp_tensor *b)
 {
@@ -204,18 +205,38 @@ bp_status shape_inner(bp_ctx *c, shape_call *s)
     return out_new(c, s, a->dtype, rank, sizes);
 }
 
-/* kron: sizes multiply, the shorter one is padded in front. */
+/* kron: sizes multiply, the shorter one is padded in front. The result is laid out as the pointwise product of both with
+ * their dimensions interleaved, where that can be seen with the result's sizes. */
 bp_status shape_kron(bp_ctx *c, shape_call *s)
 {
     const bp_tensor *a = arg_tensor(s->args, 0), *b = arg_tensor(s->args, 1);
-    bp_dim sizes[TENSOR_MAX_RANK];
     uint32_t rank = a->rank > b->rank ? a->rank : b->rank;
+    if (2 * rank > TENSOR_MAX_RANK)
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "arguments of more than %d dimensions", TENSOR_MAX_RANK / 2);
+    bp_dim sizes[TENSOR_MAX_RANK], wide[TENSOR_MAX_RANK], steps[TENSOR_MAX_RANK];
+    bp_dim own[2][2][TENSOR_MAX_RANK]; /* sizes and strides of a and b in 2 * rank dimensions */
     for (uint32_t d = 0; d < rank; d++) {
         bool in_a = d + a->rank >= rank, in_b = d + b->rank >= rank;
-        bp_dim x = in_a ? a->sizes[d + a->rank - rank] : dim_const(1);
-        sizes[d] = in_b ? dim_mul(c, x, b->sizes[d + b->rank - rank]) : x;
+        bp_dim one = dim_const(1), x = in_a ? a->sizes[d + a->rank - rank] : one;
+        bp_dim y = in_b ? b->sizes[d + b->rank - rank] : one;
+        own[0][0][2 * d] = wide[2 * d] = x, own[0][0][2 * d + 1] = own[1][0][2 * d] = one;
+        own[1][0][2 * d + 1] = wide[2 * d + 1] = y;
+        own[0][1][2 * d] = in_a ? a->strides[d + a->rank - rank] : one, own[0][1][2 * d + 1] = one;
+        own[1][1][2 * d + 1] = in_b ? b->strides[d + b->rank - rank] : one, own[1][1][2 * d] = one;
+        sizes[d] = dim_mul(c, x, y);
     }
-    return out_new(c, s, promote_args(c, s->args, 0, 1), rank, sizes);
+    bp_tensor views[2];
+    const bp_tensor *operands[] = {&views[0], &views[1]};
+    for (uint32_t i = 0; i < 2; i++)
+        views[i] = (bp_tensor){.dtype = i ? b->dtype : a->dtype, .rank = (uint8_t)(2 * rank), .sizes = own[i][0],
+                               .strides = own[i][1]};
+    layout_pointwise(c, 2, operands, 2 * rank, wide, steps);
+    bp_tensor product = {.rank = (uint8_t)(2 * rank), .sizes = wide, .strides = steps};
+    shape_out *o = shape_add_out(c, s, promote_args(c, s->args, 0, 1), rank, sizes);
+    bp_dim strides[TENSOR_MAX_RANK];
+    if (o && layout_view(c, &product, rank, sizes, strides))
+        memcpy(o->meta.strides, strides, rank * sizeof *strides);
+    return c->diag.code;
 }
 
 /* cross: the first dimension of size 3 when none is given; sizes broadcast. */

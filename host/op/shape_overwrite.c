@@ -3,7 +3,8 @@
 #include "host/op/rows.h"
 #include <string.h>
 
-/* The source (argument 1) has the sizes of the view that `row` makes of self and the arguments after the source. */
+/* The result has self's strides, gaps included, unless self reaches an element twice. The source (argument 1) has the
+ * sizes of the view that `row` makes of self and the arguments after the source. */
 static bp_status overwritten(bp_ctx *c, shape_call *s, uint32_t row)
 {
     const bp_tensor *self = arg_tensor(s->args, 0), *src = arg_tensor(s->args, 1);
@@ -19,22 +20,17 @@ static bp_status overwritten(bp_ctx *c, shape_call *s, uint32_t row)
     if (!same)
         return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"src\" must have the view's sizes %s, and has %s",
                        sizes_text(x, sizeof x, m->rank, m->sizes), sizes_text(y, sizeof y, src->rank, src->sizes));
-    return out_like(c, s, self, self->dtype);
+    TRY(out_like(c, s, self, self->dtype));
+    if (!tensor_overlaps_itself(self) && self->rank)
+        memcpy(s->out[0].meta.strides, self->strides, self->rank * sizeof *self->strides);
+    return BP_OK;
 }
 
 bp_status shape_select_scatter(bp_ctx *c, shape_call *s) { return overwritten(c, s, ROW_select_int); }
 bp_status shape_slice_scatter(bp_ctx *c, shape_call *s) { return overwritten(c, s, ROW_slice_tensor); }
 bp_status shape_diagonal_scatter(bp_ctx *c, shape_call *s) { return overwritten(c, s, ROW_diagonal_default); }
 
-/* Keeps self's strides, gaps included, unless self reaches an element twice. */
-bp_status shape_as_strided_scatter(bp_ctx *c, shape_call *s)
-{
-    const bp_tensor *self = arg_tensor(s->args, 0);
-    TRY(overwritten(c, s, ROW_as_strided_default));
-    if (!tensor_overlaps_itself(self) && self->rank)
-        memcpy(s->out[0].meta.strides, self->strides, self->rank * sizeof *self->strides);
-    return BP_OK;
-}
+bp_status shape_as_strided_scatter(bp_ctx *c, shape_call *s) { return overwritten(c, s, ROW_as_strided_default); }
 
 /* -- backwards of views: zeros with the gradient written into the view -- */
 

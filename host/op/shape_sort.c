@@ -11,6 +11,14 @@ static bp_status check_ordered(bp_ctx *c, const shape_call *s)
     return op_fail(c, s->op, BP_INVALID_ARGUMENT, "complex numbers have no order");
 }
 
+/* Selections by rank have no bool form in PyTorch. */
+static bp_status check_ranked(bp_ctx *c, const shape_call *s)
+{
+    if (arg_tensor(s->args, 0)->dtype != BP_BOOL)
+        return check_ordered(c, s);
+    return op_fail(c, s->op, BP_INVALID_ARGUMENT, "there is no %s of bools", s->op->schema->name);
+}
+
 /* Values and indices, or one of them, laid out like self. */
 static bp_status ordered(bp_ctx *c, shape_call *s, uint32_t dim_at, bool values, bool indices)
 {
@@ -50,7 +58,7 @@ bp_status shape_topk(bp_ctx *c, shape_call *s)
     const bp_tensor *self = arg_tensor(s->args, 0);
     bp_dim k = arg_dim(s->args, 1);
     uint32_t dim;
-    TRY(check_ordered(c, s));
+    TRY(check_ranked(c, s));
     TRY(check_dim(c, s, 2, self, &dim));
     int64_t n = dim_int(c, length(self, dim)), want = dim_int(c, k);
     if (want < 0 || want > n)
@@ -73,22 +81,15 @@ static bp_status picked(bp_ctx *c, shape_call *s, uint32_t dim_at, bool keep)
 
 bp_status shape_pick(bp_ctx *c, shape_call *s) { return picked(c, s, 1, arg_bool(s->args, 2)); }
 
-static bp_status check_median(bp_ctx *c, const shape_call *s)
-{
-    if (arg_tensor(s->args, 0)->dtype != BP_BOOL)
-        return check_ordered(c, s);
-    return op_fail(c, s->op, BP_INVALID_ARGUMENT, "there is no median of bools");
-}
-
 bp_status shape_median_dim(bp_ctx *c, shape_call *s)
 {
-    TRY(check_median(c, s));
+    TRY(check_ranked(c, s));
     return shape_pick(c, s);
 }
 
 bp_status shape_median(bp_ctx *c, shape_call *s)
 {
-    TRY(check_median(c, s));
+    TRY(check_ranked(c, s));
     return out_new(c, s, arg_tensor(s->args, 0)->dtype, 0, NULL);
 }
 
@@ -97,6 +98,7 @@ bp_status shape_kthvalue(bp_ctx *c, shape_call *s)
     const bp_tensor *self = arg_tensor(s->args, 0);
     int64_t k = arg_int(c, s->args, 1);
     uint32_t dim;
+    TRY(check_ranked(c, s));
     TRY(check_dim(c, s, 2, self, &dim));
     int64_t n = dim_int(c, length(self, dim));
     if (n && (k < 1 || k > n))

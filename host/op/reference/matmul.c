@@ -1,6 +1,8 @@
 /* Matrix products: operands become gemm jobs, whatever their strides. A beta of 0 hides NaN in what is added. */
 #include "host/op/reference/gemm.h"
 #include "host/op/rows.h"
+#include "host/op/reference/number.h"
+#include "host/op/reference/walk.h"
 #include "host/op/reference/work.h"
 #include <string.h>
 
@@ -177,33 +179,39 @@ bp_status kernel_outer(bp_ctx *c, op_call *k)
     return work_end(&w);
 }
 
-static void addr_bool(bp_tensor *out, const bp_tensor *self, const bp_tensor *a, const bp_tensor *b, bool beta,
-                      bool alpha)
+static num rounded(bp_dtype d, num v)
 {
-    const uint8_t *s = tensor_ptr(self), *x = tensor_ptr(a), *y = tensor_ptr(b);
-    uint8_t *to = tensor_ptr(out);
-    for (int64_t i = 0; i < tensor_dim(out, 0); i++)
-        for (int64_t j = 0; j < tensor_dim(out, 1); j++)
-            to[i * tensor_step(out, 0) + j * tensor_step(out, 1)] =
-                (beta && s[i * tensor_step(self, 0) + j * tensor_step(self, 1)]) || (alpha && x[i] && y[j]);
+    double element[2];
+    dtype_store(d, element, v);
+    return dtype_load(d, element);
+}
+
+/* beta * self + alpha * x * y; every step is rounded to the type. Bools: or, and. */
+static num addr_one(bp_dtype d, num beta, const num *self, num alpha, num x, num y)
+{
+    num v = rounded(d, num_mul(rounded(d, num_mul(alpha, x)), y));
+    return self ? num_add(rounded(d, num_mul(beta, *self)), v) : v;
 }
 
 bp_status kernel_addr(bp_ctx *c, op_call *k)
 {
     work w = {.c = c};
-    bp_tensor *out = k->out[0], *self = work_in(&w, arg_tensor(k->args, 0), out->dtype);
-    bp_tensor *a = work_in(&w, arg_tensor(k->args, 1), out->dtype);
+    bp_tensor *out = k->out[0], *a = work_in(&w, arg_tensor(k->args, 1), out->dtype);
     bp_tensor *b = work_in(&w, arg_tensor(k->args, 2), out->dtype);
-    self = work_expand(&w, self, 2, out->sizes);
-    bp_scalar beta = arg_scalar(k->args, 3), alpha = arg_scalar(k->args, 4);
-    if (work_ok(&w) && out->dtype == BP_BOOL) {
-        addr_bool(out, self, a, b, beta.v.i != 0, alpha.v.i != 0);
-    } else if (work_ok(&w)) {
-        gemm_job j = {.dtype = out->dtype, .batch = 1, .m = tensor_dim(a, 0), .n = tensor_dim(b, 0), .k = 1,
-                      .a = {tensor_ptr(a), 1, 1, 0}, .b = {tensor_ptr(b), 1, 1, 0}, .add = matrix(self),
-                      .beta = beta, .alpha = alpha, .out = tensor_ptr(out), .out_row = tensor_step(out, 0),
-                      .out_col = tensor_step(out, 1)};
-        gemm_run(c, &j);
+    bp_tensor *self = work_expand(&w, work_in(&w, arg_tensor(k->args, 0), out->dtype), 2, out->sizes);
+    bp_dtype d = out->dtype;
+    num beta = num_of_scalar(d, arg_scalar(k->args, 3)), alpha = num_of_scalar(d, arg_scalar(k->args, 4));
+    size_t size = dtype_size(d);
+    for (int64_t i = 0; work_ok(&w) && i < tensor_dim(out, 0); i++) {
+        num x = dtype_load(d, (const char *)tensor_ptr(a) + (size_t)i * size);
+        for (int64_t j = 0; j < tensor_dim(out, 1); j++) {
+            num y = dtype_load(d, (const char *)tensor_ptr(b) + (size_t)j * size);
+            int64_t from = i * tensor_step(self, 0) + j * tensor_step(self, 1);
+            num s = dtype_load(d, (const char *)tensor_ptr(self) + (size_t)from * size);
+            int64_t to = i * tensor_step(out, 0) + j * tensor_step(out, 1);
+            dtype_store(d, (char *)tensor_ptr(out) + (size_t)to * size,
+                        addr_one(d, beta, num_is_zero(beta) ? NULL : &s, alpha, x, y));
+        }
     }
     return work_end(&w);
 }
@@ -258,26 +266,47 @@ bp_status kernel_matmul(bp_ctx *c, op_call *k)
     return work_end(&w);
 }
 
+/* In halves PyTorch rounds the product before it adds the bias, unless both come from one addmm. */
+static bool rounds_twice(const bp_tensor *x)
+{
+    return (x->dtype == BP_F16 || x->dtype == BP_BF16) && !(x->rank == 2 || (x->rank == 3 && tensor_is_contiguous(x)));
+}
+
+static void add_bias(bp_tensor *out, const bp_tensor *bias)
+{
+    size_t size = dtype_size(out->dtype);
+    walk v;
+    walk_start(&v, out->rank, out->sizes);
+    walk_add(&v, out->strides);
+    walk_add(&v, bias->strides);
+    for (; v.left; walk_next(&v)) {
+        char *to = (char *)tensor_ptr(out) + (size_t)v.at[0] * size;
+        num b = dtype_load(bias->dtype, (const char *)tensor_ptr(bias) + (size_t)v.at[1] * size);
+        dtype_store(out->dtype, to, num_add(dtype_load(out->dtype, to), b));
+    }
+}
+
 bp_status kernel_linear(bp_ctx *c, op_call *k)
 {
     work w = {.c = c};
-    bp_tensor *out = k->out[0], *x = work_in(&w, arg_tensor(k->args, 0), BP_DTYPE_UNSET);
-    bp_tensor *weight = arg_tensor(k->args, 1), *bias = arg_tensor(k->args, 2);
-    if (bias && bias->rank > 1)
-        bias = work_in(&w, work_expand(&w, bias, out->rank, out->sizes), BP_DTYPE_UNSET);
+    bp_tensor *out = k->out[0], *x = arg_tensor(k->args, 0), *weight = arg_tensor(k->args, 1);
+    bp_tensor *bias = work_expand(&w, arg_tensor(k->args, 2), out->rank, out->sizes);
+    bool twice = rounds_twice(x);
+    x = work_in(&w, x, BP_DTYPE_UNSET);
     if (work_ok(&w)) {
-        int64_t in = tensor_dim(x, x->rank - 1), n = weight->rank == 2 ? tensor_dim(weight, 0) : 1;
-        int64_t m = 1, row = weight->rank == 2 ? tensor_step(weight, 0) : 0;
+        int64_t in = tensor_dim(x, x->rank - 1), n = weight->rank == 2 ? tensor_dim(weight, 0) : 1, m = 1;
         for (uint32_t d = 0; d + 1 < x->rank; d++)
             m *= tensor_dim(x, d);
         gemm_job j = {.dtype = out->dtype, .batch = 1, .m = m, .n = n, .k = in, .a = {tensor_ptr(x), in, 1, 0},
-                      .b = {tensor_ptr(weight), tensor_step(weight, weight->rank - 1), row, 0},
+                      .b = {tensor_ptr(weight), tensor_step(weight, weight->rank - 1),
+                            weight->rank == 2 ? tensor_step(weight, 0) : 0, 0},
                       .out = tensor_ptr(out), .out_row = n, .out_col = 1};
-        if (bias && bias->rank > 1)
-            j.add = (gemm_in){tensor_ptr(bias), n, 1, 0};
-        else if (bias)
-            j.add = (gemm_in){tensor_ptr(bias), 0, tensor_nelem(bias) == 1 ? 0 : tensor_step(bias, 0), 0};
+        bool one_row = bias && arg_tensor(k->args, 2)->rank <= 1;
+        if (one_row && !twice)
+            j.add = (gemm_in){tensor_ptr(bias), 0, out->rank ? tensor_step(bias, out->rank - 1) : 0, 0};
         gemm_run(c, &j);
+        if (bias && (!one_row || twice))
+            add_bias(out, bias);
     }
     return work_end(&w);
 }

@@ -23,7 +23,8 @@ static int64_t source_of(bool reflects, int64_t n, int64_t at)
 }
 
 /* Offsets in `image`, along dimension d, of the elements of the padded one. */
-static int64_t *sources(work *w, const op_call *k, const bp_tensor *image, const bp_tensor *padded, uint32_t p, uint32_t d)
+static int64_t *sources(work *w, const op_call *k, const bp_tensor *image, const bp_tensor *padded, uint32_t p,
+                        uint32_t d)
 {
     bool reflects = strncmp(k->op->schema->name, "reflection", 10) == 0;
     uint32_t from_end = image->rank - 1 - d, pairs = arg_list_len(k->args, p) / 2;

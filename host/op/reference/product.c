@@ -50,8 +50,9 @@ bp_status kernel_inner(bp_ctx *c, op_call *k)
 bp_status kernel_kron(bp_ctx *c, op_call *k)
 {
     work w = {.c = c};
-    bp_tensor *out = k->out[0], *a = work_in(&w, arg_tensor(k->args, 0), out->dtype);
-    bp_tensor *b = work_in(&w, arg_tensor(k->args, 1), out->dtype);
+    bp_tensor *out = work_out(&w, k->out[0], BP_DTYPE_UNSET);
+    bp_tensor *a = work_in(&w, arg_tensor(k->args, 0), k->out[0]->dtype);
+    bp_tensor *b = work_in(&w, arg_tensor(k->args, 1), k->out[0]->dtype);
     bp_dim sizes[TENSOR_MAX_RANK], from_a[TENSOR_MAX_RANK], from_b[TENSOR_MAX_RANK];
     for (uint32_t d = 0; work_ok(&w) && d < out->rank; d++) {
         bool in_a = d + a->rank >= out->rank, in_b = d + b->rank >= out->rank;
