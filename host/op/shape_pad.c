@@ -1,4 +1,4 @@
-/* Shape rules of padding by the image itself, of shuffles, and of windows as columns. */
+/* Shape rules of padding by the image itself, and of windows as columns. */
 #include "host/op/checks.h"
 #include "host/op/rows.h"
 #include <string.h>
@@ -67,65 +67,6 @@ bp_status shape_image_pad_backward(bp_ctx *c, shape_call *s)
                                                     : out_new(c, s, t->dtype, t->rank, t->sizes);
 }
 
-/* -- shuffles -- */
-
-static bp_status check_divides(bp_ctx *c, const shape_call *s, bp_dim n, bp_dim by)
-{
-    if (dim_is(dim_mod(c, n, by), 0))
-        return c->diag.code;
-    return op_fail(c, s->op, BP_INVALID_ARGUMENT, "a size of %lld cannot be divided by %lld", (long long)n.value,
-                   (long long)by.value);
-}
-
-static bp_status read_factor(bp_ctx *c, const shape_call *s, bp_dim *out)
-{
-    TRY(check_rank(c, s, 0, 3, TENSOR_MAX_RANK / 2));
-    *out = arg_dim(s->args, 1);
-    if (dim_int(c, *out) > 0)
-        return c->diag.code;
-    return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"%s\" must be positive, and is %lld",
-                   s->op->schema->args[1].name, (long long)out->value);
-}
-
-bp_status shape_pixel_shuffle(bp_ctx *c, shape_call *s)
-{
-    const bp_tensor *t = arg_tensor(s->args, 0);
-    bp_dim sizes[TENSOR_MAX_RANK], r;
-    uint32_t n = t->rank;
-    TRY(read_factor(c, s, &r));
-    TRY(check_divides(c, s, t->sizes[n - 3], dim_mul(c, r, r)));
-    memcpy(sizes, t->sizes, n * sizeof *sizes);
-    sizes[n - 3] = dim_floordiv(c, t->sizes[n - 3], dim_mul(c, r, r));
-    sizes[n - 2] = dim_mul(c, t->sizes[n - 2], r);
-    sizes[n - 1] = dim_mul(c, t->sizes[n - 1], r);
-    return n == 4 ? out_format_of(c, s, t, t->dtype, n, sizes) : out_new(c, s, t->dtype, n, sizes);
-}
-
-bp_status shape_pixel_unshuffle(bp_ctx *c, shape_call *s)
-{
-    const bp_tensor *t = arg_tensor(s->args, 0);
-    bp_dim sizes[TENSOR_MAX_RANK], r;
-    uint32_t n = t->rank;
-    TRY(read_factor(c, s, &r));
-    TRY(check_divides(c, s, t->sizes[n - 2], r));
-    TRY(check_divides(c, s, t->sizes[n - 1], r));
-    memcpy(sizes, t->sizes, n * sizeof *sizes);
-    sizes[n - 3] = dim_mul(c, t->sizes[n - 3], dim_mul(c, r, r));
-    sizes[n - 2] = dim_floordiv(c, t->sizes[n - 2], r);
-    sizes[n - 1] = dim_floordiv(c, t->sizes[n - 1], r);
-    return n == 4 ? out_format_of(c, s, t, t->dtype, n, sizes) : out_new(c, s, t->dtype, n, sizes);
-}
-
-bp_status shape_channel_shuffle(bp_ctx *c, shape_call *s)
-{
-    const bp_tensor *t = arg_tensor(s->args, 0);
-    bp_dim groups;
-    TRY(read_factor(c, s, &groups));
-    TRY(check_divides(c, s, t->sizes[1], groups));
-    return t->rank == 4 ? out_format_of(c, s, t, t->dtype, t->rank, t->sizes)
-                        : out_new(c, s, t->dtype, t->rank, t->sizes);
-}
-
 /* -- windows as columns -- */
 
 /* How many windows fit along dimension d of an image of n elements. */
@@ -181,7 +122,9 @@ bp_status shape_col2im(bp_ctx *c, shape_call *s)
     uint32_t batch = t->rank == 3;
     TRY(windows(c, s, 2, 0, arg_list_dim(s->args, 1, 0), &high));
     TRY(windows(c, s, 2, 1, arg_list_dim(s->args, 1, 1), &wide));
-    TRY(check_divides(c, s, t->sizes[batch], window_size(c, s, 2)));
+    if (!dim_is(dim_mod(c, t->sizes[batch], window_size(c, s, 2)), 0))
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "%lld rows cannot be divided by a window of %lld elements",
+                       (long long)t->sizes[batch].value, (long long)window_size(c, s, 2).value);
     if (!dim_eq(t->sizes[batch + 1], dim_mul(c, high, wide)))
         return op_fail(c, s->op, BP_INVALID_ARGUMENT, "%lld columns, and %lld x %lld windows",
                        (long long)t->sizes[batch + 1].value, (long long)high.value, (long long)wide.value);

@@ -1,5 +1,4 @@
-/* Padding by the image itself (reflection, replication) and its gradients; shuffles of pixels and channels; windows as
- * columns and back. */
+/* Padding by the image itself (reflection, replication) and its gradients; windows as columns and back. */
 #include "host/op/reference/conv.h"
 #include "host/op/reference/number.h"
 #include "host/op/reference/walk.h"
@@ -78,55 +77,6 @@ bp_status kernel_image_pad_backward(bp_ctx *c, op_call *k)
     if (work_ok(&w)) {
         work_clear(out);
         visit(out, grad, sources_of, true);
-    }
-    return work_end(&w);
-}
-
-/* -- shuffles: both sides are seen with more dimensions, in one order, and copied -- */
-
-static bp_status copy_as(work *w, const bp_tensor *to, const bp_tensor *from, uint32_t rank, const int64_t *sizes,
-                         const int64_t *to_steps, const int64_t *from_steps)
-{
-    bp_dim n[6], x[6], y[6];
-    for (uint32_t d = 0; d < rank; d++)
-        n[d] = dim_const(sizes[d]), x[d] = dim_const(to_steps[d]), y[d] = dim_const(from_steps[d]);
-    tensor_meta a = {to->dtype, tensor_device(to), rank, n, x, to->offset};
-    tensor_meta b = {from->dtype, tensor_device(from), rank, n, y, from->offset};
-    bp_tensor *dst = work_view(w, to, &a), *src = work_view(w, from, &b);
-    return work_ok(w) ? tensor_copy(w->c, dst, src) : w->c->diag.code;
-}
-
-/* Between `few`, with r * r times fewer channels, and `many`, whose images are r times smaller. */
-static bp_status shuffle_pixels(bp_ctx *c, op_call *k, bool unshuffles)
-{
-    work w = {.c = c};
-    int64_t r = arg_int(c, k->args, 1);
-    bp_tensor *in = work_in(&w, arg_tensor(k->args, 0), BP_DTYPE_UNSET), *out = work_out(&w, k->out[0], BP_DTYPE_UNSET);
-    if (work_ok(&w) && tensor_nelem(out)) {
-        const bp_tensor *few = unshuffles ? in : out, *many = unshuffles ? out : in;
-        int64_t width = tensor_dim(many, many->rank - 1), height = tensor_dim(many, many->rank - 2);
-        int64_t images = tensor_nelem(few) / (height * width * r * r), wide = width * r;
-        int64_t sizes[] = {images, height, r, width, r};
-        int64_t of_few[] = {height * r * wide, r * wide, wide, r, 1}, plane = height * width;
-        int64_t of_many[] = {r * r * plane, width, r * plane, 1, plane};
-        copy_as(&w, out, in, 5, sizes, unshuffles ? of_many : of_few, unshuffles ? of_few : of_many);
-    }
-    return work_end(&w);
-}
-
-bp_status kernel_pixel_shuffle(bp_ctx *c, op_call *k) { return shuffle_pixels(c, k, false); }
-bp_status kernel_pixel_unshuffle(bp_ctx *c, op_call *k) { return shuffle_pixels(c, k, true); }
-
-bp_status kernel_channel_shuffle(bp_ctx *c, op_call *k)
-{
-    work w = {.c = c};
-    int64_t groups = arg_int(c, k->args, 1);
-    bp_tensor *in = work_in(&w, arg_tensor(k->args, 0), BP_DTYPE_UNSET), *out = work_out(&w, k->out[0], BP_DTYPE_UNSET);
-    if (work_ok(&w) && tensor_nelem(out)) {
-        int64_t batch = tensor_dim(in, 0), channels = tensor_dim(in, 1), n = tensor_nelem(in) / (batch * channels);
-        int64_t each = channels / groups, sizes[] = {batch, groups, each, n};
-        copy_as(&w, out, in, 4, sizes, (int64_t[]){channels * n, n, groups * n, 1},
-                (int64_t[]){channels * n, each * n, n, 1});
     }
     return work_end(&w);
 }
