@@ -79,3 +79,4 @@ libhost_la_SOURCES += %D%/resample_args.c %D%/resample_args.h %D%/shape_resample
 libhost_la_SOURCES += %D%/reference/resample.c %D%/reference/resample_typed.h
 libhost_la_SOURCES += %D%/reference/grid.c %D%/reference/grid_typed.h
 libhost_la_SOURCES += %D%/shape_pad.c %D%/reference/pad.c
+libhost_la_SOURCES += %D%/shape_overwrite.c %D%/reference/overwrite.c
