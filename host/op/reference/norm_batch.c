@@ -40,6 +40,35 @@ static void move_toward(bp_tensor *running, const bp_tensor *measured, int64_t g
     tensor_wrote(running);
 }
 
+/* Whether PyTorch keeps what it measures of a batch in the batch's half type: unless the parameters are float32. */
+static bool keeps_halves(const batch *b)
+{
+    const bp_tensor *params[] = {b->weight, b->bias, b->mean, b->var};
+    bool halves = b->x->dtype == BP_F16 || b->x->dtype == BP_BF16;
+    for (uint32_t i = 0; i < 4; i++)
+        halves = halves && (!params[i] || params[i]->dtype == b->x->dtype);
+    return halves;
+}
+
+static double rounded(bp_dtype d, double v)
+{
+    uint64_t room;
+    dtype_store(d, &room, (num){NUM_FLOAT, 0, v, 0});
+    return dtype_load(d, &room).f;
+}
+
+/* Rounds mean and variance where PyTorch does: both types keep the mean; bfloat16 also the sum of squares of n
+ * elements, and its quotient. */
+static void round_measured(bp_dtype d, const norm_stats *s, double n)
+{
+    double *mean = tensor_ptr(s->mean), *variance = tensor_ptr(s->scale);
+    for (int64_t i = 0; i < tensor_nelem(s->mean); i++) {
+        mean[i] = rounded(d, mean[i]);
+        if (d == BP_BF16)
+            variance[i] = rounded(d, variance[i] * n) / n;
+    }
+}
+
 /* Measures x over mask, moves the running statistics, and leaves mean and 1 / sqrt(variance + eps). n: elements of a
  * group. */
 static bp_status measure(bp_ctx *c, const op_row *op, const batch *b, uint64_t mask, norm_stats *s)
@@ -47,11 +76,14 @@ static bp_status measure(bp_ctx *c, const op_row *op, const batch *b, uint64_t m
     TRY(norm_measure(c, op, b->x, mask, NAN, s));
     int64_t groups = mask & 1 ? 1 : tensor_dim(b->x, 0), nstats = tensor_nelem(s->mean);
     double n = nstats ? (double)(tensor_nelem(b->x) / nstats) : 0;
+    bp_dtype d = keeps_halves(b) ? (bp_dtype)b->x->dtype : BP_F64;
+    if (d != BP_F64)
+        round_measured(d, s, n);
     move_toward(b->mean, s->mean, groups, 1, b->momentum);
     move_toward(b->var, s->scale, groups, n / (n - 1), b->momentum);
     double *variance = tensor_ptr(s->scale);
     for (int64_t i = 0; i < nstats; i++)
-        variance[i] = 1 / sqrt(variance[i] + b->eps);
+        variance[i] = rounded(d, 1 / sqrt((d == BP_BF16 ? rounded(d, variance[i]) : variance[i]) + b->eps));
     return BP_OK;
 }
 

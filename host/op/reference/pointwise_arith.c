@@ -13,6 +13,8 @@ LOOPS_F(LOOP_2, add, fma(b, LOOP_NUM(0), a))
 LOOPS_I(LOOP_2, add, (uint64_t)a + (uint64_t)b * (uint64_t)((const loop_number *)params)->i)
 LOOPS_C(LOOP_2, add, (cx)a + cx_mul(CMPLX(((const loop_number *)params)->f, ((const loop_number *)params)->im), b))
 LOOPS_F(LOOP_2, plain_add, a + b)
+#define ADD(R) a + R(b * LOOP_NUM(0))
+LOOPS_STEPS(LOOP_2, add_steps, ADD)
 LOOPS_I(LOOP_2, plain_add, (uint64_t)a + (uint64_t)b)
 
 /* What PyTorch demands of alpha, before the result's type d is looked at for its range. */
@@ -30,10 +32,33 @@ static bp_status check_alpha(bp_ctx *c, const op_call *k, bp_scalar alpha, bp_dt
     return loop_check_number(c, k->op, "alpha", alpha, d);
 }
 
+static bool is_flat(const bp_value *v, const bp_tensor *out)
+{
+    const bp_tensor *t = v->kind == BP_VALUE_TENSOR ? v->v.tensor : NULL;
+    return !t || t->rank == 0 || (tensor_is_contiguous(t) && tensor_nelem(t) == tensor_nelem(out));
+}
+
+/* Whether PyTorch fills vectors (twice 32 bytes) with elements that lie side by side. Where it does not, it uses scalar
+ * formulas, and these give other results. The rest of a long run, which it computes so too, is not told apart here. */
+static bool fills_vectors(const op_call *k)
+{
+    const bp_tensor *out = k->out[0];
+    bool flat = tensor_is_contiguous(out) && is_flat(&k->args[0], out) && is_flat(&k->args[1], out);
+    int64_t run = flat ? tensor_nelem(out) : out->rank ? tensor_dim(out, out->rank - 1) : 1;
+    return run >= 64 / (int64_t)dtype_size(out->dtype);
+}
+
+/* alpha as PyTorch has it: rounded to a half type. */
+static double rounded(bp_dtype d, double v)
+{
+    return d == BP_F16 ? ROUND_F16(v) : d == BP_BF16 ? ROUND_BF16(v) : v;
+}
+
 /* first + alpha * second, both given by position; the difference negates alpha. */
 static bp_status run_add(bp_ctx *c, op_call *k, uint32_t first, uint32_t second, bool negate)
 {
     static const loop_table scaled = {LOOP_SET_F(add), LOOP_SET_I(add), LOOP_SET_C(add)};
+    static const loop_table steps = {LOOP_SET_STEPS(add_steps)};
     static const loop_table plain = {LOOP_SET_F(plain_add), LOOP_SET_I(plain_add), LOOP_SET_C(add)};
     bp_dtype d = k->out[0]->dtype;
     bp_scalar given = arg_scalar(k->args, 2);
@@ -41,11 +66,13 @@ static bp_status run_add(bp_ctx *c, op_call *k, uint32_t first, uint32_t second,
     loop_number alpha = loop_number_of(given);
     if (d == BP_BOOL)
         alpha.i = alpha.i != 0;
-    bool is_one = alpha.f == 1 && alpha.im == 0 && !negate;
+    bool is_one = alpha.f == 1 && alpha.im == 0 && !negate, is_half = d == BP_F16 || d == BP_BF16;
+    alpha.f = rounded(d, alpha.f);
     if (negate)
         alpha = (loop_number){-alpha.f, -alpha.im, (int64_t)(0 - (uint64_t)alpha.i)};
     loop_operand o[] = {loop_out(k, 0, loop_type(d)), loop_arg(k, first, d), loop_arg(k, second, d)};
-    return loop_run(c, 1, 2, o, loop_pick(is_one ? &plain : &scaled, d), &alpha);
+    const loop_table *loops = is_one ? &plain : is_half && !fills_vectors(k) ? &steps : &scaled;
+    return loop_run(c, 1, 2, o, loop_pick(loops, d), &alpha);
 }
 
 bp_status kernel_add(bp_ctx *c, op_call *k) { return run_add(c, k, 0, 1, false); }
@@ -107,8 +134,24 @@ LOOP_2(div_floor_f32, float, float, floor_quotient_float(a, b))
 LOOP_2(div_floor_f64, double, double, floor_quotient_double(a, b))
 LOOP_2(remainder_f32, float, float, floor_remainder_float(a, b))
 LOOP_2(remainder_f64, double, double, floor_remainder_double(a, b))
-LOOPS_F(LOOP_2, div_trunc, trunc(a / b))
+#define TRUNC_DIV(R) trunc(R(a / b))
+LOOPS_STEPS(LOOP_2, div_trunc, TRUNC_DIV)
 LOOPS_F(LOOP_2, fmod, fmod(a, b))
+
+/* PyTorch's vectors of floats divide first: a quotient that overflows gives NaN. */
+static float vector_fmod(float a, float b)
+{
+    return isinf(a / b) && isfinite(a) && b != 0 ? NAN : fmodf(a, b);
+}
+static float vector_remainder(float a, float b)
+{
+    float rest = vector_fmod(a, b);
+    return rest != 0 && (b < 0) != (rest < 0) ? rest + b : rest;
+}
+LOOP_2(vector_fmod_f32, float, float, vector_fmod(a, b))
+LOOP_2(vector_remainder_f32, float, float, vector_remainder(a, b))
+#define vector_fmod_f64 fmod_f64
+#define vector_remainder_f64 remainder_f64
 
 /* Runs a division; a zero divisor of integers is PyTorch's ZeroDivisionError. */
 static bp_status run_division(bp_ctx *c, op_call *k, const loop_kernel *form)
@@ -120,16 +163,30 @@ static bp_status run_division(bp_ctx *c, op_call *k, const loop_kernel *form)
     return BP_OK;
 }
 
-#define DIVISION(name, loops, flags)                                                                    \
-    bp_status name(bp_ctx *c, op_call *k)                                                      \
-    {                                                                                                   \
-        static const loop_kernel form = {{LOOP_SET_F(loops), LOOP_SET_I(loops)}, 2, flags, 0};          \
-        return run_division(c, k, &form);                                                               \
+/* kernel_NAME of remainders: long runs by the loops of vectors. */
+#define REMAINDER(name)                                                                                      \
+    bp_status kernel_##name(bp_ctx *c, op_call *k)                                                           \
+    {                                                                                                        \
+        static const loop_kernel scalar = {{LOOP_SET_F(name), LOOP_SET_I(name)}, 2, LOOP_NO_BOOL, 0};        \
+        static const loop_kernel vector = {{LOOP_SET_F(vector_##name), LOOP_SET_I(name)}, 2, LOOP_NO_BOOL, 0}; \
+        return run_division(c, k, fills_vectors(k) ? &vector : &scalar);                                     \
     }
-DIVISION(kernel_remainder, remainder, LOOP_NO_BOOL)
-DIVISION(kernel_fmod, fmod, LOOP_NO_BOOL)
-DIVISION(kernel_floor_divide, div_floor, LOOP_NO_BOOL | LOOP_WIDE_LAST)
-static DIVISION(cut_divide, div_trunc, LOOP_NO_BOOL | LOOP_WIDE_LAST)
+REMAINDER(remainder)
+REMAINDER(fmod)
+
+bp_status kernel_floor_divide(bp_ctx *c, op_call *k)
+{
+    static const loop_kernel form = {
+        {LOOP_SET_F(div_floor), LOOP_SET_I(div_floor)}, 2, LOOP_NO_BOOL | LOOP_WIDE_LAST, 0};
+    return run_division(c, k, &form);
+}
+
+static bp_status cut_divide(bp_ctx *c, op_call *k)
+{
+    static const loop_kernel form = {
+        {LOOP_SET_STEPS(div_trunc), LOOP_SET_I(div_trunc)}, 2, LOOP_NO_BOOL | LOOP_WIDE_LAST, 0};
+    return run_division(c, k, &form);
+}
 
 bp_status kernel_div_mode(bp_ctx *c, op_call *k)
 {
