@@ -18,7 +18,15 @@ static uint32_t written(const op_row *op, uint32_t *at)
     return n;
 }
 
-/* Arguments of the functional row, by the names that both schemas share. */
+/* Where the functional row's argument i stands in the written row: by name, the first one by place too (dropout's input
+ * is dropout_'s self); -1: nowhere. */
+static int32_t source_of(const schema *from, const schema *to, uint32_t i)
+{
+    int32_t j = schema_find(from, to->args[i].name);
+    return j < 0 && i == 0 ? 0 : j;
+}
+
+
 static bp_status functional_args(bp_ctx *c, const op_row *op, const prepared *p, prepared *out)
 {
     const schema *from = op->schema, *to = op->functional->schema;
@@ -26,7 +34,7 @@ static bp_status functional_args(bp_ctx *c, const op_row *op, const prepared *p,
     if (!args)
         return ctx_nomem(c);
     for (uint32_t i = 0; i < to->nargs; i++) {
-        int32_t j = schema_find(from, to->args[i].name);
+        int32_t j = source_of(from, to, i);
         args[i] = j >= 0 ? p->args[j] : to->args[i].has_default ? to->args[i].default_value : value_none();
     }
     *out = *p;
@@ -193,7 +201,7 @@ static bp_status write_result(bp_ctx *c, const op_row *op, bp_tensor *out, const
     } else {
         if (!same_sizes(out, m))
             TRY(tensor_set_layout(c, out, m));
-        if (value)
+        if (value && value != out)
             TRY(tensor_copy(c, out, value));
     }
     tensor_wrote(out);

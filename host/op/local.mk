@@ -15,6 +15,7 @@ libhost_la_SOURCES += %D%/ops/reduce.def
 libhost_la_SOURCES += %D%/ops/sort.def
 libhost_la_SOURCES += %D%/ops/view.def
 libhost_la_SOURCES += %D%/view_rule.h %D%/shape_view.c %D%/shape_reshape.c %D%/shape_split.c %D%/shape_convert.c
+libhost_la_SOURCES += %D%/shape_compose.c %D%/shape_facts.c
 libhost_la_SOURCES += %D%/join_piece.h %D%/shape_join.c %D%/shape_move.c
 libhost_la_SOURCES += %D%/reference/join.c %D%/reference/move.c %D%/reference/move.h
 libhost_la_SOURCES += %D%/shape_create.c %D%/reference/create.c %D%/reference/view.c

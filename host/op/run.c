@@ -122,6 +122,15 @@ static bp_status refuse_abroad(bp_ctx *c, const op_row *op, const prepared *p)
                    p->abroad->device_index);
 }
 
+static bp_status run_kernel(bp_ctx *c, op_call *k, const prepared *p)
+{
+    const bp_value *args = k->args;
+    k->args = p->args;
+    bp_status st = k->op->kernel(c, k);
+    k->args = args;
+    return st == BP_OK ? c->diag.code : st;
+}
+
 static bp_status run_real(bp_ctx *c, op_call *k, const prepared *p)
 {
     const op_row *op = k->op;
@@ -133,12 +142,7 @@ static bp_status run_real(bp_ctx *c, op_call *k, const prepared *p)
     TRY(infer_prepared(c, op, p, &s));
     TRY(make_outputs(c, k, p, &s, false));
     if (op->kernel && !all_alias(&s)) {
-        const bp_value *args = k->args;
-        k->args = p->args;
-        bp_status st = op->kernel(c, k);
-        k->args = args;
-        TRY(st);
-        TRY(c->diag.code);
+        TRY(run_kernel(c, k, p));
         bump_written(op, p->args);
     }
     mark_grad(c, k, p, &s);
@@ -159,6 +163,8 @@ static bp_status run_fake(bp_ctx *c, op_call *k, const prepared *p)
             return op_fail(c, op, BP_FAILED_PRECONDITION,
                            "the result's size depends on the data of a fake tensor, which has none");
     TRY(make_outputs(c, k, p, &s, true));
+    if (s.nout == 0 && !(op->flags & OP_EFFECT))
+        return run_kernel(c, k, p); /* it reads metadata alone */
     bump_written(op, p->args);
     mark_grad(c, k, p, &s);
     return BP_OK;

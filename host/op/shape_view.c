@@ -391,6 +391,17 @@ bp_status shape_as_strided(bp_ctx *c, shape_call *s)
     return c->diag.code;
 }
 
+/* Sizes and strides are arguments 1 and 2; the offset stays. */
+bp_status shape_reshape_alias(bp_ctx *c, shape_call *s)
+{
+    const bp_value args[] = {s->args[0], s->args[1], s->args[2], value_none()};
+    const bp_value *own = s->args;
+    s->args = args;
+    bp_status st = shape_as_strided(c, s);
+    s->args = own;
+    return st;
+}
+
 /* -- dimensions of size 1 ------------------------------------------------------------------------------------------ */
 
 static bp_status add_squeezed(bp_ctx *c, shape_call *s, const bool *drop)

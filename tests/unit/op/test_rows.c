@@ -50,7 +50,9 @@ static void written_rows_have_what_their_functional_rows_want(void **state)
         for (uint32_t i = 0; i < r->functional->schema->nargs; i++) {
             const schema_arg *g = &r->functional->schema->args[i];
             int32_t at = schema_find(r->schema, g->name);
-            bool same = at >= 0 && r->schema->args[at].ty.type == g->ty.type && r->schema->args[at].ty.list == g->ty.list;
+            at = at < 0 && i == 0 ? 0 : at;
+            const schema_ty *own = at < 0 ? NULL : &r->schema->args[at].ty;
+            bool same = own && own->type == g->ty.type && own->list == g->ty.list;
             if (!same && !(at < 0 && g->has_default))
                 print_error("%s does not have \"%s\" of %s\n", r->target, g->name, r->functional->target);
             assert_true(same || (at < 0 && g->has_default));
