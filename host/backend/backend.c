@@ -30,6 +30,12 @@ char backend_state_level(enum backend_state state)
     return STATES[state].level;
 }
 
+void backend_print_states(buf *out)
+{
+    for (unsigned i = 0; i < STATE_COUNT; i++)
+        buf_printf(out, "%-18s  %-19s  %s\n", STATES[i].text, status_name(STATES[i].code), STATES[i].help);
+}
+
 /* -- records ------------------------------------------------------------------------------------------------------- */
 
 static void destroy_backend(backend *b)

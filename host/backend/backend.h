@@ -33,6 +33,8 @@ bool backend_is_debug(const backend *b);
 bool backend_has_tag(const backend *b, const char *tag);
 /* Which graph it wants: the config's `graph`, else backend_info's, else captured. */
 int32_t backend_graph_kind(const backend *b);
+/* Every state with the code that it gives a look-up, and its meaning. */
+void backend_print_states(buf *out);
 /* Identity for cache keys: equal for two look-ups of one name, for one function. */
 uint64_t backend_identity(const backend *b);
 /* Checks options against backend_info's schema and adds the config's opt.*: debug backends warn on unknown ones, others

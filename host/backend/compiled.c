@@ -154,6 +154,43 @@ bp_status run_set_output(bp_run *r, uint32_t i, const bp_view *v)
     return st ? told(r) : BP_OK;
 }
 
+/* -- inputs -------------------------------------------------------------------------------------------------------- */
+
+/* The same bytes from the first to the last element, at a better address. */
+static bp_status align_input(bp_run *r, uint32_t i, size_t align, bp_view *out)
+{
+    const bp_tensor *t = r->inputs[i];
+    if (!r->aligned && !(r->aligned = calloc(r->ninputs, sizeof *r->aligned)))
+        return BP_RESOURCE_EXHAUSTED;
+    if (!r->aligned[i]) {
+        size_t n = tensor_span_bytes(t);
+        if (posix_memalign(&r->aligned[i], align, n) != 0) {
+            r->aligned[i] = NULL;
+            return BP_RESOURCE_EXHAUSTED;
+        }
+        memcpy(r->aligned[i], tensor_ptr(t), n);
+    }
+    out->data = r->aligned[i];
+    return BP_OK;
+}
+
+bp_status run_view_input(bp_run *r, uint32_t i, bp_view *out)
+{
+    tensor_get_view(r->inputs[i], out);
+    size_t align = r->k->b->info.min_alignment;
+    if (align < 2 * sizeof(void *) || (uintptr_t)out->data % align == 0)
+        return BP_OK;
+    return align_input(r, i, align, out);
+}
+
+static void free_aligned(bp_run *r)
+{
+    for (uint32_t i = 0; r->aligned && i < r->ninputs; i++)
+        free(r->aligned[i]);
+    free(r->aligned);
+    r->aligned = NULL;
+}
+
 /* -- running ------------------------------------------------------------------------------------------------------- */
 
 static void drop_outputs(bp_run *r)
@@ -190,6 +227,10 @@ static bp_status name_backend(bp_ctx *c, const bp_compiled *k)
 
 static bp_status call_run(bp_compiled *k, bp_run *r)
 {
+    const bp_compiled *outer = r->k;
+    void **aligned = r->aligned;
+    r->k = k;
+    r->aligned = NULL;
     if (k->is_serial)
         pthread_mutex_lock(&k->lock);
     fp_word word = protect_begin();
@@ -197,6 +238,9 @@ static bp_status call_run(bp_compiled *k, bp_run *r)
     bool changed = protect_end(word);
     if (k->is_serial)
         pthread_mutex_unlock(&k->lock);
+    free_aligned(r);
+    r->k = outer;
+    r->aligned = aligned;
     if (changed)
         log_line(r->c->rt, LOG_backend, "a run of \"%s\" changed the floating-point control word; it was put back",
                  k->b->name);

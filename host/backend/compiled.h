@@ -50,10 +50,12 @@ struct bp_compiled {
 struct bp_run {
     const bp_host *host;
     bp_ctx *c;
+    const bp_compiled *k;     /* the plugin's object that runs */
     bp_tensor *const *inputs; /* borrowed */
     const uint8_t *owned;     /* NULL: none. Only given when nothing is left that could answer after this run */
     bp_tensor **outputs;      /* NULL until made; each a reference */
     const tensor_meta *const *expected; /* one an output; NULL entries: an output that is None */
+    void **aligned;           /* copies of inputs that lie worse than the backend wants, one an input; NULL: none yet */
     uint32_t ninputs, noutputs, depth;
     atomic_flag said;         /* a reason is recorded: parallel parts of a plugin may fail at once */
     char inner[512];          /* of the last compiled object that the plugin ran and that failed; told when the plugin
@@ -74,6 +76,8 @@ bp_status compiled_run(bp_compiled *k, bp_run *r);
 BP_PRINTF(3, 4) bp_status run_say(bp_run *r, bp_status code, const char *fmt, ...);
 /* Sets output i from memory that the caller keeps: copied. */
 bp_status run_set_output(bp_run *r, uint32_t i, const bp_view *v);
+/* Input i, aligned as the backend wants: where the tensor is not, a copy that lives until the run returns. */
+bp_status run_view_input(bp_run *r, uint32_t i, bp_view *out);
 /* Makes output i, or gives the one made before. */
 bp_status run_make_output(bp_run *r, uint32_t i, bp_view *out);
 #endif

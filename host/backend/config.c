@@ -429,3 +429,27 @@ void config_print(bp_runtime *rt, buf *out)
         print_section(cfg->backends.at[i], out);
     pthread_mutex_unlock(&cfg->lock);
 }
+
+static void print_keys_of(bool host, buf *out)
+{
+    static const char *const TYPES[] = {"yes|no", "number", "time", "", "text", "file"};
+    buf_puts(out, host ? "[host]\n" : "[backend NAME]\n");
+    for (uint32_t i = 0; i < CONFIG_KEYS; i++) {
+        const config_row *row = &ROWS[i];
+        if (row->host != host)
+            continue;
+        buf_printf(out, "%s =%s%s\n    %s%s%s: %s\n", row->name, *row->value ? " " : "", row->value, TYPES[row->type],
+                   row->type == CONFIG_INT || row->type == CONFIG_TIME ? " " : "", row->range, row->help);
+    }
+    if (!host)
+        buf_puts(out, "opt.OPTION =\n    text: the backend's option of that name\n");
+}
+
+void config_print_keys(buf *out)
+{
+    print_keys_of(true, out);
+    print_keys_of(false, out);
+    buf_puts(out, "environment\n");
+    for (int i = 0; i < ENV_COUNT; i++)
+        buf_printf(out, "%s\n    %s\n", env_name((enum env_var)i), env_help((enum env_var)i));
+}

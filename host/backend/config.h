@@ -21,7 +21,6 @@ enum config_type { CONFIG_BOOL, CONFIG_INT, CONFIG_TIME, CONFIG_CHOICE, CONFIG_T
 enum { FALLBACK_ERROR, FALLBACK_WARN, FALLBACK_SILENT };
 enum { PROBE_OFF, PROBE_DLOPEN, PROBE_FULL };
 enum { CHECK_CAPTURE_OFF, CHECK_CAPTURE_FIRST_HIT, CHECK_CAPTURE_ALWAYS };
-enum { DYNAMIC_AUTOMATIC, DYNAMIC_ON, DYNAMIC_OFF };
 
 typedef struct { const char *name, *value, *range, *help; enum config_type type; bool host; } config_row;
 const config_row *config_key_row(enum config_key k);
@@ -72,6 +71,8 @@ const config_section *config_backend(const config *cfg, const char *name);
 const char *config_backend_str(const config_section *s, enum config_key k);
 /* Every file read and every key that a file gave, with its origin: lines "[section] key = value  (FILE:LINE)". */
 void config_print(bp_runtime *rt, buf *out);
+/* What may be written: every key with its default, range and meaning, and every environment variable. */
+void config_print_keys(buf *out);
 /* "FILE:LINE". */
 void config_print_place(config_place at, buf *out);
 

@@ -82,6 +82,8 @@ static bp_status run_own(bp_ctx *c, const group *g, const run_io *io)
     r.ninputs = io->ninputs;
     r.noutputs = io->noutputs;
     r.depth = 0;
+    r.k = NULL;
+    r.aligned = NULL;
     atomic_flag_clear(&r.said);
     r.inner[0] = '\0';
     bp_status st = compiled_run(g->compiled, &r);

@@ -27,10 +27,7 @@ void service_compiled_unref(bp_compiled *k)
 
 bp_status service_run_borrow(bp_run *r, uint32_t i, bp_view *out)
 {
-    if (i >= r->ninputs || !out)
-        return BP_INVALID_ARGUMENT;
-    tensor_get_view(r->inputs[i], out);
-    return BP_OK;
+    return i < r->ninputs && out ? run_view_input(r, i, out) : BP_INVALID_ARGUMENT;
 }
 
 bp_status service_run_take(bp_run *r, uint32_t i, bp_view *out, int32_t *owned)

@@ -143,6 +143,20 @@ static void read_words(const link_view *v, answer *out)
     diag_clear(&v->record.c->diag);
 }
 
+/* What services left behind is no failure: there is an object. Its code goes to the log, if anybody wants it. */
+static void describe(const link_view *v, const bp_compiled *k)
+{
+    bp_ctx *c = v->record.c;
+    diag_clear(&c->diag);
+    if (!k->run || !k->b->info.describe || !log_on(c->rt, LOG_output_code))
+        return;
+    size_t n = k->b->info.describe(k->state, NULL, 0);
+    char *text = n < SIZE_MAX ? calloc(n + 1, 1) : NULL;
+    if (text && k->b->info.describe(k->state, text, n) <= n)
+        log_line(c->rt, LOG_output_code, "\"%s\", graph \"%s\":\n%s", k->b->name, v->gm->name, text);
+    free(text);
+}
+
 static bp_compiled *call(link_view *v, answer *out)
 {
     bp_ctx *c = v->record.c;
@@ -153,7 +167,7 @@ static bp_compiled *call(link_view *v, answer *out)
         log_line(c->rt, LOG_backend, "compile of \"%s\" changed the floating-point control word; it was put back",
                  b->name);
     if (k)
-        diag_clear(&c->diag);
+        describe(v, k);
     else
         read_words(v, out);
     return k;

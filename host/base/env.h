@@ -10,4 +10,6 @@ enum env_var {
 };
 /* The value, or NULL when unset, empty or when the process runs with raised privileges. */
 const char *env_get(enum env_var v);
+const char *env_name(enum env_var v);
+const char *env_help(enum env_var v);
 #endif

@@ -7,10 +7,12 @@
 static const cli_option backends_options[] = {
     {"--all", NULL, "also those tagged debug or experimental"},
     {"--probe", NULL, "load each one, to see whether it is usable"},
+    {"--states", NULL, "list the states that a backend may be in, and the error that each one is"},
     {NULL, NULL, NULL},
 };
 static const cli_option doctor_options[] = {
     {"--forget", NULL, "forget how probes of plugins went, so that the next look-up probes again"},
+    {"--keys", NULL, "list what a config may hold, and the environment variables"},
     {NULL, NULL, NULL},
 };
 
@@ -46,6 +48,16 @@ static int width_of(const names *n)
     return (int)width;
 }
 
+/* A table of the host, whole. */
+static int print_table(void (*print)(buf *out))
+{
+    buf text = {0};
+    print(&text);
+    cli_write(NULL, buf_text(&text), text.n);
+    buf_fini(&text);
+    return CLI_OK;
+}
+
 int verb_backends(cli *k, int argc, char **argv)
 {
     names n = {0};
@@ -54,6 +66,8 @@ int verb_backends(cli *k, int argc, char **argv)
         return code;
     if (k->args.len)
         return cli_misuse(k, "it takes no argument; \"backplane doctor %s\" tells more of one", k->args.at[0]);
+    if (cli_has(k, "--states"))
+        return print_table(backend_print_states);
     code = list_names(k, cli_has(k, "--all"), &n);
     for (uint32_t i = 0; i < n.len && code == CLI_OK; i++)
         code = print_backend(k, n.at[i], cli_has(k, "--probe"), width_of(&n));
@@ -115,6 +129,8 @@ int verb_doctor(cli *k, int argc, char **argv)
         return code;
     if (k->args.len > 1)
         return cli_misuse(k, "expected one backend, got %u", k->args.len);
+    if (cli_has(k, "--keys"))
+        return print_table(config_print_keys);
     if (cli_has(k, "--forget"))
         printf("forgotten: %u verdicts of probes\n", backend_forget_probes());
     if (k->args.len)

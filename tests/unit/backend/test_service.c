@@ -435,6 +435,73 @@ static void what_a_run_does_wrong_is_told(void **state)
     }
 }
 
+/* -- what backend_info says ---------------------------------------------------------------------------------------- */
+
+static size_t describe(void *state, char *text, size_t cap)
+{
+    (void)state;
+    static const char CODE[] = "mov eax, 42";
+    if (text)
+        memcpy(text, CODE, cap < sizeof CODE - 1 ? cap : sizeof CODE - 1);
+    return sizeof CODE - 1;
+}
+
+static void the_code_of_an_object_goes_to_the_log(void **state)
+{
+    (void)state;
+    stage s = open_stage("", TWO);
+    answer_with = make_run;
+    s.b->info = (bp_backend_info){.size = sizeof s.b->info, .describe = describe};
+    program_unref(compile(&s));
+    assert_string_equal(buf_text(&s.w->log), "");
+    s.w->rt->log_mask = ~UINT64_C(0);
+    program_unref(compile(&s));
+    assert_contains(buf_text(&s.w->log), "backplane[output_code]: \"looking\", graph \"g\":\nmov eax, 42\n");
+    close_stage(&s);
+}
+
+static uintptr_t address;
+static bp_status note_address(bp_run *r)
+{
+    bp_view x, y;
+    bp_run_borrow(r, 0, &x);
+    bp_run_borrow(r, 0, &y);
+    assert_ptr_equal(x.data, y.data);
+    address = (uintptr_t)x.data;
+    assert_true(((const float *)x.data)[x.strides[1].value] == 3);
+    return bp_run_fail(r, BP_CANCELLED, "seen enough");
+}
+
+static void inputs_lie_as_the_backend_wants(void **state)
+{
+    (void)state;
+    for (uint32_t align = 0; align <= 4096; align = align ? align * 8 : 64) {
+        stage s = open_stage("", TWO);
+        answer_with = make_run;
+        run_body = note_address;
+        s.b->info = (bp_backend_info){.size = sizeof s.b->info, .min_alignment = align};
+        program *p = compile(&s);
+        bp_scope_begin(s.w->c);
+        bp_tensor *whole = bp_tensor_from(s.w->c, BP_F32, 1, (int64_t[]){7}, (float[]){1, 2, 3, 4, 5, 6, 7});
+        bp_dim sizes[2] = {{2, 0, 0}, {3, 0, 0}}, strides[2] = {{3, 0, 0}, {1, 0, 0}};
+        const tensor_meta m = {.dtype = BP_F32, .device = {BP_CPU, 0}, .rank = 2, .sizes = sizes, .strides = strides,
+                               .offset = {1, 0, 0}};
+        bp_tensor *x = tensor_view(s.w->c, whole, &m);
+        assert_non_null(x);
+        bp_tensor *out[2];
+        assert_int_equal(program_run(s.w->c, p, &(program_io){.inputs = &x, .ninputs = 1, .outputs = out,
+                                                              .noutputs = 2}), BP_CANCELLED);
+        if (align)
+            assert_int_equal(address % align, 0);
+        else
+            assert_int_equal(address, (uintptr_t)tensor_ptr(x));
+        tensor_unref(x);
+        bp_scope_end(s.w->c);
+        program_unref(p);
+        close_stage(&s);
+    }
+}
+
 static bp_compiled *myself;
 static bp_status run_myself(bp_run *r)
 {
@@ -498,6 +565,8 @@ int main(void)
         cmocka_unit_test(the_first_word_counts_and_its_text_is_kept),
         cmocka_unit_test(outputs_are_made_or_copied),
         cmocka_unit_test(what_a_run_does_wrong_is_told),
+        cmocka_unit_test(the_code_of_an_object_goes_to_the_log),
+        cmocka_unit_test(inputs_lie_as_the_backend_wants),
         cmocka_unit_test(an_object_that_runs_itself_ends),
         cmocka_unit_test(a_row_that_the_host_lacks_answers_with_its_fallback),
         cmocka_unit_test(every_row_of_the_table_is_there),
