@@ -37,9 +37,10 @@ enum carrier {
 enum result { RESULT_TENSOR, RESULT_TENSORS, RESULT_LIST, RESULT_SCALAR, RESULT_DIM, RESULT_FLOAT, RESULT_BOOL,
               RESULT_STATUS, RESULT_BAD };
 
-typedef struct { const char *id, *text, *doc; } gen_text; /* a row of ops.def */
+typedef struct { const char *id, *text, *doc; uint32_t flags; } gen_text; /* a row of ops.def */
 typedef struct {
     const char *id, *doc;
+    uint32_t flags;       /* enum op_flag */
     schema *s;
     char op[80];          /* schema_op_id */
     enum result result;
