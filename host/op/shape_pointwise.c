@@ -88,6 +88,11 @@ static bp_dtype dtype_of(const bp_value *args, uint32_t i)
     return t ? t->dtype : BP_DTYPE_UNSET;
 }
 
+bool pointwise_ldexp_is_exact(const bp_value *args)
+{
+    return dtype_is_float(dtype_of(args, 0)) && dtype_is_integral(dtype_of(args, 1));
+}
+
 static bp_status refuse_bool(bp_ctx *c, const shape_call *s, const char *instead)
 {
     op_fail(c, s->op, BP_INVALID_ARGUMENT, "not there for bools");
@@ -102,6 +107,21 @@ bp_status shape_sub(bp_ctx *c, shape_call *s)
         if (dtype_of(s->args, i) == BP_BOOL || s->args[i].kind == BP_VALUE_BOOL)
             return refuse_bool(c, s, "bitwise_xor, or logical_xor");
     return rule(c, s, 2, SAME);
+}
+
+/* rsub is sub with its operands exchanged, in the layout of the result too. */
+bp_status shape_rsub(bp_ctx *c, shape_call *s)
+{
+    bp_value *exchanged = arena_memdup(&c->scratch, s->args, s->nargs * sizeof *exchanged);
+    if (!exchanged)
+        return ctx_nomem(c);
+    exchanged[0] = s->args[1];
+    exchanged[1] = s->args[0];
+    const bp_value *args = s->args;
+    s->args = exchanged;
+    bp_status st = shape_sub(c, s);
+    s->args = args;
+    return st;
 }
 
 bp_status shape_neg(bp_ctx *c, shape_call *s)
@@ -195,7 +215,7 @@ bp_status shape_isclose(bp_ctx *c, shape_call *s)
     return rule(c, s, 2, BOOLS);
 }
 
-bp_status shape_heaviside(bp_ctx *c, shape_call *s)
+bp_status shape_binary_alike(bp_ctx *c, shape_call *s)
 {
     TRY(same_types(c, s, 0, 1));
     return rule(c, s, 2, SAME);
@@ -227,6 +247,21 @@ bp_status shape_clamp(bp_ctx *c, shape_call *s)
     return pointwise_add_out(c, s, pointwise_promote(c, s->args, 3), 0);
 }
 
+/* A number to the power of a tensor: the result is contiguous. */
+static bp_status number_power(bp_ctx *c, shape_call *s, bp_dtype d)
+{
+    const bp_tensor *t = arg_tensor(s->args, 1);
+    return shape_add_out(c, s, d, t->rank, t->sizes) ? BP_OK : c->diag.code;
+}
+bp_status shape_number_power(bp_ctx *c, shape_call *s)
+{
+    return number_power(c, s, pointwise_promote(c, s->args, 2));
+}
+bp_status shape_number_float_power(bp_ctx *c, shape_call *s)
+{
+    return number_power(c, s, dtype_is_complex(pointwise_promote(c, s->args, 2)) ? BP_C128 : BP_F64);
+}
+
 /* One tensor among promoted numbers: the iterator sees the tensor alone. */
 bp_status shape_unary_number(bp_ctx *c, shape_call *s)
 {
@@ -255,6 +290,23 @@ static bp_status like(bp_ctx *c, shape_call *s, uint32_t i, uint32_t nout, const
 
 bp_status shape_frexp(bp_ctx *c, shape_call *s) { return like(c, s, 0, 2, (const bp_dtype[]){0, BP_I32}); }
 bp_status shape_two_like(bp_ctx *c, shape_call *s) { return like(c, s, 0, 2, (const bp_dtype[]){0, 0}); }
+
+/* ldexp: powers of two of integers are computed first, and are a contiguous operand. */
+bp_status shape_ldexp(bp_ctx *c, shape_call *s)
+{
+    bp_dtype exponent = dtype_of(s->args, 1), d = pointwise_promote(c, s->args, 2);
+    if (pointwise_ldexp_is_exact(s->args) && exponent == BP_BOOL)
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "not there for an exponent of bools");
+    if (pointwise_ldexp_is_exact(s->args) || !dtype_is_integral(exponent))
+        return rule(c, s, 2, FLOAT);
+    bp_dim strides[TENSOR_MAX_RANK];
+    bp_tensor power = *arg_tensor(s->args, 1);
+    power.strides = strides;
+    layout_contiguous(c, power.rank, power.sizes, strides);
+    const bp_tensor *const t[] = {arg_tensor(s->args, 0), &power};
+    d = dtype_is_integral(d) ? c->ambient.default_dtype : d;
+    return add_broadcast(c, s, d, 2, t) ? BP_OK : c->diag.code;
+}
 
 bp_status shape_prelu(bp_ctx *c, shape_call *s)
 {

@@ -8,4 +8,6 @@ bp_dtype pointwise_promote(bp_ctx *c, const bp_value *args, uint32_t n);
 /* Adds an output: the broadcast of all tensor arguments, with the strides that PyTorch's iterator gives it. Numbers
  * among the first `numbers` arguments count as operands of no dimensions. */
 bp_status pointwise_add_out(bp_ctx *c, shape_call *s, bp_dtype dtype, uint32_t numbers);
+/* Whether ldexp's exponent is applied as it is (floats, and an exponent of integers) and not as a power of two. */
+bool pointwise_ldexp_is_exact(const bp_value *args);
 #endif

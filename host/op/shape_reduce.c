@@ -26,10 +26,11 @@ bp_status reduce_mask(bp_ctx *c, const op_row *op, const bp_value *args, uint32_
     for (uint32_t i = 0; i < n; i++) {
         uint32_t d;
         TRY(op_wrap_dim(c, op, "dim", dim_int(c, arg_list_dim(args, (uint32_t)at, i)), rank, &d));
-        if (rank && *mask >> d & 1)
+        if (*mask >> d & 1)
             return op_fail(c, op, BP_INVALID_ARGUMENT, "argument \"dim\" names dimension %u twice", d);
-        *mask |= rank ? UINT64_C(1) << d : 0;
+        *mask |= UINT64_C(1) << d;
     }
+    *mask &= all_dims(rank); /* a 0-d tensor has a dimension 0 that is not there */
     return BP_OK;
 }
 
@@ -206,6 +207,8 @@ static bp_status scan(bp_ctx *c, shape_call *s, bp_dtype dtype)
 bp_status shape_cumsum(bp_ctx *c, shape_call *s)
 {
     bp_dtype d = dtype_of(s), asked = reduce_dtype(s->op, s->args);
+    if (asked == BP_BOOL)
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "not there for bool");
     return scan(c, s, asked ? asked : dtype_is_integral(d) ? BP_I64 : d);
 }
 

@@ -6,7 +6,7 @@
 #include "host/op/reference/loop.h"
 #include "host/base/parallel.h"
 #include "host/op/shape_pointwise.h"
-#include <string.h>
+#include <math.h>
 
 enum { ELEMENT_MAX = 16, GRAIN = 32768 };
 
@@ -291,21 +291,28 @@ loop_number loop_number_of(bp_scalar s)
     return (loop_number){scalar_float(s), s.kind == BP_SCALAR_COMPLEX ? s.v.f[1] : 0, scalar_int(s)};
 }
 
+double loop_round(bp_dtype d, double f)
+{
+    _Alignas(16) char room[ELEMENT_MAX];
+    dtype_store(d, room, (num){NUM_FLOAT, 0, f, 0});
+    return dtype_load(d, room).f;
+}
+
+/* Largest finite number of a type, as a double. */
+static double largest(bp_dtype d)
+{
+    static const double max_of[BP_DTYPE_END] = {[BP_U8] = UINT8_MAX, [BP_I8] = INT8_MAX, [BP_I16] = INT16_MAX,
+        [BP_I32] = INT32_MAX, [BP_I64] = 0x1p63, [BP_F16] = 65504, [BP_BF16] = 0x1.FEp127, [BP_F32] = 0x1.FFFFFEp127};
+    return max_of[d] > 0 ? max_of[d] : INFINITY;
+}
+
 bp_status loop_check_number(bp_ctx *c, const op_row *op, const char *name, bp_scalar s, bp_dtype d)
 {
-    static const int64_t max_of[] = {[BP_U8] = UINT8_MAX, [BP_I8] = INT8_MAX, [BP_I16] = INT16_MAX,
-                                     [BP_I32] = INT32_MAX, [BP_I64] = INT64_MAX};
-    if (!dtype_is_int(d) || s.kind == BP_SCALAR_UNSET)
+    double v = scalar_float(s), max = largest(d), min = dtype_is_int(d) && d != BP_U8 ? -max - 1 : -max;
+    bool is_special = !isfinite(v) && !dtype_is_int(d);
+    if (s.kind == BP_SCALAR_UNSET || is_special || (v >= min && v <= max))
         return BP_OK;
-    int64_t max = max_of[d], min = d == BP_U8 ? -max : -max - 1;
-    double f = s.v.f[0];
-    bool is_int = s.kind == BP_SCALAR_BOOL || s.kind == BP_SCALAR_INT;
-    if (is_int ? s.v.i >= min && s.v.i <= max : f >= (double)min && f <= (double)max)
-        return BP_OK;
-    if (is_int)
-        return op_fail(c, op, BP_INVALID_ARGUMENT, "argument \"%s\": %lld is out of the range of %s", name,
-                       (long long)s.v.i, dtype_get(d)->torch);
-    return op_fail(c, op, BP_INVALID_ARGUMENT, "argument \"%s\": %g is out of the range of %s", name, f,
+    return op_fail(c, op, BP_INVALID_ARGUMENT, "argument \"%s\": %g is out of the range of %s", name, v,
                    dtype_get(d)->torch);
 }
 
@@ -316,8 +323,11 @@ bp_status loop_kernel_run_numbers(bp_ctx *c, op_call *k, const loop_kernel *p)
     for (uint32_t i = 0; i < p->numbers; i++) {
         uint32_t at = p->operands + i;
         bp_scalar s = arg_scalar(k->args, at);
-        TRY(loop_check_number(c, k->op, k->op->schema->args[at].name, s, common));
+        TRY(loop_check_number(c, k->op, k->op->schema->args[at].name, s,
+                              p->flags & LOOP_ROUND_NUMBERS ? common : loop_type(common)));
         numbers[i] = loop_number_of(s);
+        if (p->flags & LOOP_ROUND_NUMBERS && dtype_is_float(common))
+            numbers[i].f = loop_round(common, numbers[i].f);
     }
     return loop_kernel_run_as(c, k, p, common, numbers);
 }

@@ -40,7 +40,8 @@ enum loop_flag {
     LOOP_REAL_OUT = 4,        /* the loop of a complex type writes its real type */
     LOOP_NO_BOOL = 8,         /* PyTorch has it for integers but not for bools */
     LOOP_WIDE_LAST = 16,      /* a number or 0-d tensor as last operand is not rounded to a half type first */
-    LOOP_NO_HALF = 32         /* PyTorch has it for f32 and f64 only */
+    LOOP_NO_HALF = 32,        /* PyTorch has it for f32 and f64 only */
+    LOOP_ROUND_NUMBERS = 64   /* numbers behind the operands are rounded to the operator's type */
 };
 typedef struct {
     loop_table loops;
@@ -66,6 +67,7 @@ bp_status loop_no_type(bp_ctx *c, const op_row *op, bp_dtype d);
 /* Numbers given to a kernel, in each form that an inner loop may want. */
 typedef struct { double f, im; int64_t i; } loop_number;
 loop_number loop_number_of(bp_scalar s);
+double loop_round(bp_dtype d, double f); /* f as a number of float type d */
 /* An error unless s can be converted to d without overflow, as PyTorch checks a number that is no operand: from
  * -max to max for unsigned types (negative numbers wrap), else within the type's range. */
 bp_status loop_check_number(bp_ctx *c, const op_row *op, const char *name, bp_scalar s, bp_dtype d);

@@ -1,5 +1,6 @@
 /* Batch and instance normalization. Training measures the batch, and moves the running statistics toward it (variance
  * with n - 1); otherwise the running statistics are used as they are. */
+#include "host/op/reference/loop.h"
 #include "host/op/reference/norm.h"
 #include "host/op/reference/part.h"
 #include "host/op/rows.h"
@@ -50,22 +51,15 @@ static bool keeps_halves(const batch *b)
     return halves;
 }
 
-static double rounded(bp_dtype d, double v)
-{
-    uint64_t room;
-    dtype_store(d, &room, (num){NUM_FLOAT, 0, v, 0});
-    return dtype_load(d, &room).f;
-}
-
 /* Rounds mean and variance where PyTorch does: both types keep the mean; bfloat16 also the sum of squares of n
  * elements, and its quotient. */
 static void round_measured(bp_dtype d, const norm_stats *s, double n)
 {
     double *mean = tensor_ptr(s->mean), *variance = tensor_ptr(s->scale);
     for (int64_t i = 0; i < tensor_nelem(s->mean); i++) {
-        mean[i] = rounded(d, mean[i]);
+        mean[i] = loop_round(d, mean[i]);
         if (d == BP_BF16)
-            variance[i] = rounded(d, variance[i] * n) / n;
+            variance[i] = loop_round(d, variance[i] * n) / n;
     }
 }
 
@@ -83,7 +77,7 @@ static bp_status measure(bp_ctx *c, const op_row *op, const batch *b, uint64_t m
     move_toward(b->var, s->scale, groups, n / (n - 1), b->momentum);
     double *variance = tensor_ptr(s->scale);
     for (int64_t i = 0; i < nstats; i++)
-        variance[i] = rounded(d, 1 / sqrt((d == BP_BF16 ? rounded(d, variance[i]) : variance[i]) + b->eps));
+        variance[i] = loop_round(d, 1 / sqrt((d == BP_BF16 ? loop_round(d, variance[i]) : variance[i]) + b->eps));
     return BP_OK;
 }
 

@@ -19,11 +19,12 @@ ACTIVATION(hardswish, 0, a *CLAMP_6(a + 3) / 6)
 ACTIVATION(hardsigmoid, 0, CLAMP_6(a + 3) / 6)
 ACTIVATION(leaky_relu, 1, a > 0 ? a : a * LOOP_NUM(0))
 ACTIVATION(softplus, 2, a *LOOP_NUM(0) > LOOP_NUM(1) ? a : log1p(exp(a * LOOP_NUM(0))) / LOOP_NUM(0))
-ACTIVATION(hardshrink, 1, a >= -LOOP_NUM(0) && a <= LOOP_NUM(0) ? (T)0 : a)
+LOOPS_F(LOOP_1, hardshrink, a >= -LOOP_NUM(0) && a <= LOOP_NUM(0) ? (T)0 : a)
+LOOP_KERNEL_N(hardshrink, 1, 1, LOOP_ROUND_NUMBERS, LOOP_SET_F(hardshrink))
 ACTIVATION(log_sigmoid, 0, (a < 0 ? a : (T)0) - log1p(exp(-fabs(a))) + (isnan(a) ? a : (T)0))
 
 LOOPS_F(LOOP_1, softshrink, a > LOOP_NUM(0) ? a - LOOP_NUM(0) : a < -LOOP_NUM(0) ? a + LOOP_NUM(0) : a * 0)
-static const loop_kernel softshrink_form = {{LOOP_SET_F(softshrink)}, 1, 0, 1};
+static const loop_kernel softshrink_form = {{LOOP_SET_F(softshrink)}, 1, LOOP_ROUND_NUMBERS, 1};
 bp_status kernel_softshrink(bp_ctx *c, op_call *k)
 {
     double lambd = loop_number_of(arg_scalar(k->args, 1)).f;
@@ -84,7 +85,7 @@ bp_status kernel_gelu(bp_ctx *c, op_call *k)
 
 LOOPS_F(LOOP_1, threshold, a <= LOOP_NUM(0) ? LOOP_NUM(1) : a)
 LOOPS_I(LOOP_1, threshold, a <= LOOP_INT(0) ? LOOP_INT(1) : a)
-LOOP_KERNEL_N(threshold, 1, 2, LOOP_NO_BOOL, LOOP_SET_F(threshold), LOOP_SET_I(threshold))
+LOOP_KERNEL_N(threshold, 1, 2, LOOP_NO_BOOL | LOOP_ROUND_NUMBERS, LOOP_SET_F(threshold), LOOP_SET_I(threshold))
 
 /* log_sigmoid_forward gives exp(-|x|) too, for its backward. */
 LOOPS_F(LOOP_1, exp_minus_abs, exp(-fabs(a)))

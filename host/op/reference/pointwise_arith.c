@@ -48,12 +48,6 @@ static bool fills_vectors(const op_call *k)
     return run >= 64 / (int64_t)dtype_size(out->dtype);
 }
 
-/* alpha as PyTorch has it: rounded to a half type. */
-static double rounded(bp_dtype d, double v)
-{
-    return d == BP_F16 ? ROUND_F16(v) : d == BP_BF16 ? ROUND_BF16(v) : v;
-}
-
 /* first + alpha * second, both given by position; the difference negates alpha. */
 static bp_status run_add(bp_ctx *c, op_call *k, uint32_t first, uint32_t second, bool negate)
 {
@@ -64,10 +58,11 @@ static bp_status run_add(bp_ctx *c, op_call *k, uint32_t first, uint32_t second,
     bp_scalar given = arg_scalar(k->args, 2);
     TRY(check_alpha(c, k, given, d));
     loop_number alpha = loop_number_of(given);
+    if (dtype_is_float(d))
+        alpha.f = loop_round(d, alpha.f);
     if (d == BP_BOOL)
         alpha.i = alpha.i != 0;
     bool is_one = alpha.f == 1 && alpha.im == 0 && !negate, is_half = d == BP_F16 || d == BP_BF16;
-    alpha.f = rounded(d, alpha.f);
     if (negate)
         alpha = (loop_number){-alpha.f, -alpha.im, (int64_t)(0 - (uint64_t)alpha.i)};
     loop_operand o[] = {loop_out(k, 0, loop_type(d)), loop_arg(k, first, d), loop_arg(k, second, d)};
@@ -109,55 +104,56 @@ LOOPS_I(LOOP_2, div_floor, DIVIDED(NEGATED, floor_quotient(a, b)))
 LOOPS_I(LOOP_2, remainder, DIVIDED(0, floor_remainder(a, b)))
 LOOPS_I(LOOP_2, fmod, DIVIDED(0, a % b))
 
+/* A remainder moved to the sign of the divisor. */
+#define SIGNED_LIKE(rest, b) ((rest) != 0 && ((b) < 0) != ((rest) < 0) ? (rest) + (b) : (rest))
+
 /* Floor division of floats goes through the remainder, so that 1 // 0.1 is 9 as the remainder says. */
-#define FLOAT_DIVISION(T)                                                   \
-    static T floor_quotient_##T(T a, T b)                                   \
+#define FLOAT_FLOOR(fn, T, R)                                               \
+    static T fn(T a, T b)                                                   \
     {                                                                       \
         if (b == 0)                                                         \
             return a / b;                                                   \
-        T rest = fmod(a, b), q = (a - rest) / b;                            \
+        T rest = R(fmod(a, b)), q = R(R(a - rest) / b);                     \
         if (rest != 0 && (b < 0) != (rest < 0))                             \
-            q -= 1;                                                         \
+            q = R(q - 1);                                                   \
         if (q == 0)                                                         \
             return copysign((T)0, a / b);                                   \
         T whole = floor(q);                                                 \
-        return q - whole > (T)0.5 ? whole + 1 : whole;                      \
-    }                                                                       \
-    static T floor_remainder_##T(T a, T b)                                  \
-    {                                                                       \
-        T rest = fmod(a, b);                                                \
-        return rest != 0 && (b < 0) != (rest < 0) ? rest + b : rest;        \
+        return R(q - whole) > (T)0.5 ? R(whole + 1) : whole;                \
     }
-FLOAT_DIVISION(float)
-FLOAT_DIVISION(double)
-LOOP_2(div_floor_f32, float, float, floor_quotient_float(a, b))
-LOOP_2(div_floor_f64, double, double, floor_quotient_double(a, b))
-LOOP_2(remainder_f32, float, float, floor_remainder_float(a, b))
-LOOP_2(remainder_f64, double, double, floor_remainder_double(a, b))
+FLOAT_FLOOR(floor_float, float, ROUND_NOT)
+FLOAT_FLOOR(floor_double, double, ROUND_NOT)
+FLOAT_FLOOR(floor_half, float, ROUND_F16)
+FLOAT_FLOOR(floor_bfloat, float, ROUND_BF16)
+LOOP_2(div_floor_f32, float, float, floor_float(a, b))
+LOOP_2(div_floor_f64, double, double, floor_double(a, b))
+LOOP_2(div_floor_f16, float, float, floor_half(a, b))
+LOOP_2(div_floor_bf16, float, float, floor_bfloat(a, b))
 #define TRUNC_DIV(R) trunc(R(a / b))
 LOOPS_STEPS(LOOP_2, div_trunc, TRUNC_DIV)
 LOOPS_F(LOOP_2, fmod, fmod(a, b))
+LOOPS_F(LOOP_2, remainder, SIGNED_LIKE(fmod(a, b), b))
 
 /* PyTorch's vectors of floats divide first: a quotient that overflows gives NaN. */
 static float vector_fmod(float a, float b)
 {
     return isinf(a / b) && isfinite(a) && b != 0 ? NAN : fmodf(a, b);
 }
-static float vector_remainder(float a, float b)
-{
-    float rest = vector_fmod(a, b);
-    return rest != 0 && (b < 0) != (rest < 0) ? rest + b : rest;
-}
 LOOP_2(vector_fmod_f32, float, float, vector_fmod(a, b))
-LOOP_2(vector_remainder_f32, float, float, vector_remainder(a, b))
+LOOP_2(vector_remainder_f32, float, float, SIGNED_LIKE(vector_fmod(a, b), b))
 #define vector_fmod_f64 fmod_f64
 #define vector_remainder_f64 remainder_f64
 
-/* Runs a division; a zero divisor of integers is PyTorch's ZeroDivisionError. */
+/* Runs a division. Where the last operand is one number, halves are not rounded inside. A zero divisor of integers is
+ * PyTorch's ZeroDivisionError. */
 static bp_status run_division(bp_ctx *c, op_call *k, const loop_kernel *form)
 {
     atomic_int saw_zero = 0;
-    TRY(loop_kernel_run(c, k, form, &saw_zero));
+    loop_kernel used = *form;
+    const bp_tensor *last = arg_tensor(k->args, 1);
+    if (form->flags & LOOP_WIDE_LAST && (!last || tensor_nelem(last) == 1))
+        used.loops.f16 = used.loops.bf16 = NULL;
+    TRY(loop_kernel_run(c, k, &used, &saw_zero));
     if (atomic_load(&saw_zero))
         return op_fail(c, k->op, BP_INVALID_ARGUMENT, "division of integers by zero (ZeroDivisionError)");
     return BP_OK;
@@ -177,7 +173,7 @@ REMAINDER(fmod)
 bp_status kernel_floor_divide(bp_ctx *c, op_call *k)
 {
     static const loop_kernel form = {
-        {LOOP_SET_F(div_floor), LOOP_SET_I(div_floor)}, 2, LOOP_NO_BOOL | LOOP_WIDE_LAST, 0};
+        {LOOP_SET_STEPS(div_floor), LOOP_SET_I(div_floor)}, 2, LOOP_NO_BOOL | LOOP_WIDE_LAST, 0};
     return run_division(c, k, &form);
 }
 
@@ -210,24 +206,28 @@ static uint64_t power(int64_t base, int64_t exponent)
 LOOPS_F(LOOP_2, pow, pow(a, b))
 LOOPS_I(LOOP_2, pow, power(a, b))
 LOOPS_C(LOOP_2, pow, cpow((cx)a, (cx)b))
-LOOP_KERNEL(pow, 2, LOOP_NO_BOOL, LOOP_SET_F(pow), LOOP_SET_I(pow), LOOP_SET_C(pow))
+static const loop_kernel pow_form = {{LOOP_SET_F(pow), LOOP_SET_I(pow), LOOP_SET_C(pow)}, 2, LOOP_NO_BOOL, 0};
+bp_status kernel_pow(bp_ctx *c, op_call *k) { return loop_kernel_run(c, k, &pow_form, NULL); }
 
+#define POWER_2(R) (a * a)
+#define POWER_3(R) (R(a * a) * a)
+#define POWER_MINUS_2(R) ((T)1 / R(a * a))
 LOOPS_F(LOOP_1, power_half, sqrt(a))
 LOOPS_F(LOOP_1, power_minus_half, (T)1 / sqrt(a))
-LOOPS_F(LOOP_1, power_2, a *a)
-LOOPS_F(LOOP_1, power_3, a *a *a)
 LOOPS_F(LOOP_1, power_minus_1, (T)1 / a)
-LOOPS_F(LOOP_1, power_minus_2, (T)1 / (a * a))
+LOOPS_STEPS(LOOP_1, power_2, POWER_2)
+LOOPS_STEPS(LOOP_1, power_3, POWER_3)
+LOOPS_STEPS(LOOP_1, power_minus_2, POWER_MINUS_2)
 LOOPS_C(LOOP_1, power_2, cx_mul(a, a))
 LOOPS_C(LOOP_1, power_half, csqrt((cx)a))
-/* Exponents that PyTorch computes in their own way: a root keeps -0 and refuses -inf. */
+/* Exponents that PyTorch computes in their own way, but for f16: a root keeps -0 and refuses -inf. */
 static const struct { double exponent; loop_kernel form; } own_powers[] = {
     {0.5, {{LOOP_SET_F(power_half), LOOP_SET_C(power_half)}, 1, 0, 0}},
     {-0.5, {{LOOP_SET_F(power_minus_half)}, 1, 0, 0}},
-    {2, {{LOOP_SET_F(power_2), LOOP_SET_C(power_2)}, 1, 0, 0}},
-    {3, {{LOOP_SET_F(power_3)}, 1, 0, 0}},
+    {2, {{LOOP_SET_STEPS(power_2), LOOP_SET_C(power_2)}, 1, 0, 0}},
+    {3, {{LOOP_SET_STEPS(power_3)}, 1, 0, 0}},
     {-1, {{LOOP_SET_F(power_minus_1)}, 1, 0, 0}},
-    {-2, {{LOOP_SET_F(power_minus_2)}, 1, 0, 0}},
+    {-2, {{LOOP_SET_STEPS(power_minus_2)}, 1, 0, 0}},
 };
 
 bp_status kernel_pow_number(bp_ctx *c, op_call *k)
@@ -242,26 +242,27 @@ bp_status kernel_pow_number(bp_ctx *c, op_call *k)
     if (dtype_is_int(d)) {
         if (e.i < 0)
             return op_fail(c, k->op, BP_INVALID_ARGUMENT, "integers to a negative integer power (%lld)", (long long)e.i);
-        TRY(loop_check_number(c, k->op, "exponent", exponent, d));
-        return kernel_pow(c, k);
     }
-    for (uint32_t i = 0; i < sizeof own_powers / sizeof *own_powers; i++)
+    TRY(loop_check_number(c, k->op, "exponent", exponent, d));
+    for (uint32_t i = 0; i < sizeof own_powers / sizeof *own_powers && d != BP_F16; i++)
         if (e.f == own_powers[i].exponent && e.im == 0 && loop_pick(&own_powers[i].form.loops, d))
             return loop_kernel_run_as(c, k, &own_powers[i].form, d, NULL);
-    return kernel_pow(c, k);
+    return loop_kernel_run_as(c, k, &pow_form, d, NULL);
 }
 
-/* float_power: all in double. */
+/* float_power: all in double; a number as exponent is computed as pow's. */
 bp_status kernel_float_power(bp_ctx *c, op_call *k)
 {
     static const loop_kernel form = {{LOOP_SET_F(pow), LOOP_SET_C(pow)}, 2, 0, 0};
+    if (k->args[1].kind != BP_VALUE_TENSOR)
+        return kernel_pow_number(c, k);
     return loop_kernel_run_as(c, k, &form, k->out[0]->dtype, NULL);
 }
 
 LOOPS_I(LOOP_1, square, (uint64_t)a *(uint64_t)a)
 bp_status kernel_square(bp_ctx *c, op_call *k)
 {
-    static const loop_kernel form = {{LOOP_SET_F(power_2), LOOP_SET_C(power_2)}, 1, 0, 0};
+    static const loop_kernel form = {{LOOP_SET_STEPS(power_2), LOOP_SET_C(power_2)}, 1, 0, 0};
     static const loop_kernel ints = {{LOOP_SET_I(square)}, 1, 0, 0};
     bp_dtype d = k->out[0]->dtype;
     return loop_kernel_run_as(c, k, dtype_is_integral(d) ? &ints : &form, d, NULL);

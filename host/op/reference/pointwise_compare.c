@@ -4,6 +4,7 @@
  * is compared. NaN compares false, save for `ne`; maximum and minimum pass it on, fmax and fmin drop it. */
 #include "host/op/reference/loop.h"
 #include "host/op/rows.h"
+#include "host/op/shape_pointwise.h"
 #include <complex.h>
 #include <math.h>
 #include <tgmath.h>
@@ -53,23 +54,28 @@ static uint64_t magnitude(int64_t v)
 {
     return v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
 }
-static uint64_t greatest_divisor(int64_t a, int64_t b)
+/* Of numbers that were made positive in their own type, where the smallest one stays negative. */
+static int64_t greatest_divisor(int64_t a, int64_t b)
 {
-    uint64_t x = magnitude(a), y = magnitude(b);
-    while (x) {
-        uint64_t rest = y % x;
-        y = x;
-        x = rest;
+    while (a != 0) {
+        int64_t rest = a == -1 ? 0 : b % a;
+        b = a;
+        a = rest;
     }
-    return y;
+    return b;
 }
-static uint64_t least_multiple(int64_t a, int64_t b)
+static int64_t least_multiple(int64_t a, int64_t b, int64_t divisor)
 {
-    uint64_t divisor = greatest_divisor(a, b);
-    return divisor ? magnitude((int64_t)(magnitude(a) / divisor * magnitude(b))) : 0;
+    if (divisor == 0)
+        return 0;
+    uint64_t share = divisor == -1 ? 0 - (uint64_t)a : (uint64_t)(a / divisor);
+    return (int64_t)(share * (uint64_t)b);
 }
-LOOPS_I(LOOP_2, gcd, greatest_divisor(a, b))
-LOOPS_I(LOOP_2, lcm, least_multiple(a, b))
+#define POSITIVE(x) ((T)magnitude(x))
+LOOPS_I(LOOP_2, gcd, greatest_divisor(POSITIVE(a), POSITIVE(b)))
+/* Narrow types multiply as int, wide ones wrap before the sign is taken off. */
+#define MULTIPLE least_multiple(a, b, (T)greatest_divisor(POSITIVE(a), POSITIVE(b)))
+LOOPS_I(LOOP_2, lcm, sizeof(T) < 4 ? magnitude(MULTIPLE) : magnitude((T)MULTIPLE))
 LOOP_KERNEL(gcd, 2, LOOP_NO_BOOL, LOOP_SET_I(gcd))
 LOOP_KERNEL(lcm, 2, LOOP_NO_BOOL, LOOP_SET_I(lcm))
 
@@ -91,16 +97,37 @@ EXTREMUM(heaviside, a == 0 ? b : (T)(a > 0), a == 0 ? b : (T)(a > 0))
 FLOAT_2(atan2, LOOP_TO_FLOAT, (atan2)((double)a, (double)b))
 FLOAT_2(hypot, 0, (hypot)((double)a, (double)b))
 FLOAT_2(copysign, LOOP_TO_FLOAT, copysign(a, b))
-FLOAT_2(xlogy, LOOP_TO_FLOAT, b != b ? b : a == 0 ? (T)0 : a * log(b))
-FLOAT_2(special_xlog1py, LOOP_TO_FLOAT, b != b ? b : a == 0 ? (T)0 : a * log1p(b))
+#define XLOGY(R) (b != b ? b : a == 0 ? (T)0 : a * R(log(b)))
+#define XLOG1PY(R) (b != b ? b : a == 0 ? (T)0 : a * R(log1p(b)))
+LOOPS_STEPS(LOOP_2, xlogy, XLOGY)
+LOOPS_STEPS(LOOP_2, special_xlog1py, XLOG1PY)
+LOOP_KERNEL(xlogy, 2, LOOP_TO_FLOAT, LOOP_SET_STEPS(xlogy))
+LOOP_KERNEL(special_xlog1py, 2, LOOP_TO_FLOAT, LOOP_SET_STEPS(special_xlog1py))
 FLOAT_2(logaddexp, 0, isinf(a) && a == b ? a : (a > b ? a : b) + log1p(exp(-fabs(a - b))))
 FLOAT_2(logaddexp2, 0,
         isinf(a) && a == b ? a : (a > b ? a : b) + log1p(exp2(-fabs(a - b))) * (T)1.44269504088896340736)
 
-/* ldexp: the power of two is rounded to the type before it multiplies. */
-#define LDEXP(R) (a * R(exp2(b)))
-LOOPS_STEPS(LOOP_2, ldexp, LDEXP)
-LOOP_KERNEL(ldexp, 2, LOOP_TO_FLOAT, LOOP_SET_STEPS(ldexp))
+/* ldexp: exact for floats with an exponent of integers; else 2 to the exponent, rounded to the exponent's own type,
+ * multiplies. */
+#define SHIFT_LIMIT 5000
+LOOPS_F(LOOP_2, ldexp_int, ldexp(a, (int)(b > SHIFT_LIMIT ? SHIFT_LIMIT : b < -SHIFT_LIMIT ? -SHIFT_LIMIT : b)))
+LOOPS_F(LOOP_2, ldexp, a *exp2(b))
+LOOPS_F(LOOP_2, ldexp_f16, a *(T)ROUND_F16(exp2(b)))
+LOOPS_F(LOOP_2, ldexp_bf16, a *(T)ROUND_BF16(exp2(b)))
+LOOPS_F(LOOP_2, ldexp_f32, a *(T)(float)exp2(b))
+bp_status kernel_ldexp(bp_ctx *c, op_call *k)
+{
+    static const loop_kernel exact = {{LOOP_SET_F(ldexp_int)}, 2, LOOP_TO_FLOAT, 0};
+    static const loop_kernel full = {{LOOP_SET_F(ldexp)}, 2, LOOP_TO_FLOAT, 0};
+    static const loop_kernel half = {{LOOP_SET_F(ldexp_f16)}, 2, LOOP_TO_FLOAT, 0};
+    static const loop_kernel bfloat = {{LOOP_SET_F(ldexp_bf16)}, 2, LOOP_TO_FLOAT, 0};
+    static const loop_kernel single = {{LOOP_SET_F(ldexp_f32)}, 2, LOOP_TO_FLOAT, 0};
+    if (pointwise_ldexp_is_exact(k->args))
+        return loop_kernel_run(c, k, &exact, NULL);
+    bp_dtype d = (bp_dtype)arg_tensor(k->args, 1)->dtype;
+    d = dtype_is_integral(d) ? c->ambient.default_dtype : d;
+    return loop_kernel_run(c, k, d == BP_F16 ? &half : d == BP_BF16 ? &bfloat : d == BP_F32 ? &single : &full, NULL);
+}
 
 /* nextafter steps on the grid of its own type, so that halves are not widened: their bits are counted up or down. */
 static uint16_t next_half(uint16_t a, uint16_t b, uint16_t infinity)

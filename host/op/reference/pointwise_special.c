@@ -65,7 +65,7 @@ static int64_t degree(double n)
 #define DEGREE_FN(name, kind, argument)                                          \
     LOOP_2(name##_f32, float, float, kind##_float(argument, degree((double)b)))  \
     LOOP_2(name##_f64, double, double, kind##_double(argument, degree(b)))       \
-    LOOP_KERNEL(name, 2, LOOP_TO_FLOAT, LOOP_SET_F(name))
+    LOOP_KERNEL(name, 2, LOOP_TO_FLOAT | LOOP_NO_HALF, LOOP_SET_F(name))
 DEGREE_FN(special_chebyshev_polynomial_t, t, a)
 DEGREE_FN(special_chebyshev_polynomial_u, u, a)
 DEGREE_FN(special_chebyshev_polynomial_v, v, a)
@@ -82,6 +82,6 @@ DEGREE_FN(special_legendre_polynomial_p, p, a)
 #define DOUBLE_2(name, flag_bits, fn)                              \
     LOOPS_F(LOOP_2, name, fn((double)a, (double)b))                \
     LOOP_KERNEL(name, 2, flag_bits, LOOP_SET_F(name))
-DOUBLE_2(special_zeta, LOOP_TO_FLOAT, special_zeta)
+DOUBLE_2(special_zeta, LOOP_TO_FLOAT | LOOP_NO_HALF, special_zeta)
 DOUBLE_2(igamma, 0, special_igamma)
 DOUBLE_2(igammac, 0, special_igammac)

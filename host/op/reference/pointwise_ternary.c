@@ -47,7 +47,7 @@ static bp_status fit_bound(bp_ctx *c, const op_call *k, loop_operand *bound, bp_
         [BP_U8] = {0, UINT8_MAX}, [BP_I8] = {INT8_MIN, INT8_MAX}, [BP_I16] = {INT16_MIN, INT16_MAX},
         [BP_I32] = {INT32_MIN, INT32_MAX}, [BP_I64] = {INT64_MIN, INT64_MAX}};
     if (bound->t || !dtype_is_int(d))
-        return BP_OK;
+        return bound->t ? BP_OK : loop_check_number(c, k->op, is_lower ? "min" : "max", bound->number, d);
     int64_t v = bound->number.v.i;
     if (is_lower ? v > range[d].max : v < range[d].min)
         return op_fail(c, k->op, BP_INVALID_ARGUMENT, "the %s bound %lld is out of the range of %s",
@@ -77,7 +77,7 @@ static bp_status run_clamp(bp_ctx *c, op_call *k, int32_t lower, int32_t upper)
     }
     const loop_table *loops = has_lower && has_upper ? &both : has_lower ? &low : &high;
     loop_fn f = loop_pick(loops, d);
-    if (!f || (d == BP_BOOL && has_lower && has_upper))
+    if (!f || (d == BP_BOOL && (n == 4 || !o[2].t)))
         return loop_no_type(c, k->op, d);
     return loop_run(c, 1, n - 1, o, f, NULL);
 }

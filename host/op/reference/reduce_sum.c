@@ -57,32 +57,38 @@ static void end_mean(const fold_state *s, bp_dtype d, num *results, const void *
     results->im /= (double)s->seen;
 }
 
-/* Folds the first argument over its "dim", elements cast to the "dtype" that is asked for. */
-static bp_status run(bp_ctx *c, op_call *k, const fold *f, const void *params)
+/* Folds the first argument over its "dim", elements cast to that type first. */
+static bp_status run_as(bp_ctx *c, op_call *k, const fold *f, bp_dtype as)
 {
     const bp_tensor *t = arg_tensor(k->args, 0);
-    bp_dtype asked = reduce_dtype(k->op, k->args);
     uint64_t mask;
     TRY(reduce_mask(c, k->op, k->args, t->rank, &mask));
-    return fold_run(c, k, f, t, mask, asked ? asked : (bp_dtype)t->dtype, params);
+    return fold_run(c, k, f, t, mask, as, NULL);
+}
+
+/* The same, cast to the "dtype" that is asked for. */
+static bp_status run(bp_ctx *c, op_call *k, const fold *f)
+{
+    bp_dtype asked = reduce_dtype(k->op, k->args);
+    return run_as(c, k, f, asked ? asked : (bp_dtype)arg_tensor(k->args, 0)->dtype);
 }
 
 bp_status kernel_sum(bp_ctx *c, op_call *k)
 {
     static const fold f = {.add = {INTS(sum), FLOATS(sum), COMPLEXES(sum)}, .end = end_sum};
-    return run(c, k, &f, NULL);
+    return run(c, k, &f);
 }
 
 bp_status kernel_nansum(bp_ctx *c, op_call *k)
 {
     static const fold f = {.add = {INTS(sum), FLOATS(nansum)}, .end = end_sum};
-    return run(c, k, &f, NULL);
+    return run(c, k, &f);
 }
 
 bp_status kernel_mean(bp_ctx *c, op_call *k)
 {
     static const fold f = {.add = {FLOATS(sum), COMPLEXES(sum)}, .end = end_mean};
-    return run(c, k, &f, NULL);
+    return run_as(c, k, &f, loop_type(k->out[0]->dtype)); /* halves stay f32 until the end */
 }
 
 /* nanmean counts what it sums. */
@@ -95,7 +101,7 @@ static void end_nanmean(const fold_state *s, bp_dtype d, num *results, const voi
 bp_status kernel_nanmean(bp_ctx *c, op_call *k)
 {
     static const fold f = {.add = {FLOATS(nanmean)}, .end = end_nanmean};
-    return run(c, k, &f, NULL);
+    return run(c, k, &f);
 }
 
 /* -- prod -- */
@@ -110,7 +116,7 @@ bp_status kernel_prod(bp_ctx *c, op_call *k)
     static const fold f = {.add = {INTS(prod), FLOATS(prod), COMPLEXES(prod)}, .end = end_sum, .start = {.a = 1, .i = 1}};
     static const fold half = {.add = {.f32 = prod_f16}, .end = end_sum, .start = {.a = 1}}, bfloat = {.add = {.f32 = prod_bf16}, .end = end_sum, .start = {.a = 1}};
     bp_dtype d = k->out[0]->dtype;
-    return run(c, k, d == BP_F16 ? &half : d == BP_BF16 ? &bfloat : &f, NULL);
+    return run(c, k, d == BP_F16 ? &half : d == BP_BF16 ? &bfloat : &f);
 }
 
 /* -- any, all, count_nonzero: s->i counts what is not 0 -- */
@@ -134,15 +140,15 @@ static void end_count(const fold_state *s, bp_dtype d, num *results, const void 
 }
 #define COUNTING {INTS(count), FLOATS(count), COMPLEXES(count)}
 static const fold any_fold = {.add = COUNTING, .end = end_any}, all_fold = {.add = COUNTING, .end = end_all};
-bp_status kernel_any(bp_ctx *c, op_call *k) { return run(c, k, &any_fold, NULL); }
-bp_status kernel_all(bp_ctx *c, op_call *k) { return run(c, k, &all_fold, NULL); }
+bp_status kernel_any(bp_ctx *c, op_call *k) { return run(c, k, &any_fold); }
+bp_status kernel_all(bp_ctx *c, op_call *k) { return run(c, k, &all_fold); }
 
 /* An empty list of dimensions folds nothing here. */
 static bp_status run_dims(bp_ctx *c, op_call *k, const fold *f)
 {
     const bp_tensor *t = arg_tensor(k->args, 0);
     bool is_empty_list = k->args[1].kind == BP_VALUE_LIST && k->args[1].count == 0;
-    return is_empty_list ? fold_run(c, k, f, t, 0, (bp_dtype)t->dtype, NULL) : run(c, k, f, NULL);
+    return is_empty_list ? fold_run(c, k, f, t, 0, (bp_dtype)t->dtype, NULL) : run(c, k, f);
 }
 bp_status kernel_any_dims(bp_ctx *c, op_call *k) { return run_dims(c, k, &any_fold); }
 bp_status kernel_all_dims(bp_ctx *c, op_call *k) { return run_dims(c, k, &all_fold); }
@@ -150,7 +156,7 @@ bp_status kernel_all_dims(bp_ctx *c, op_call *k) { return run_dims(c, k, &all_fo
 bp_status kernel_count_nonzero(bp_ctx *c, op_call *k)
 {
     static const fold f = {.add = COUNTING, .end = end_count};
-    return run(c, k, &f, NULL);
+    return run(c, k, &f);
 }
 
 /* -- logsumexp: s->a is the largest so far, s->b the sum of exp(v - largest); an infinite largest counts as 0 -- */
@@ -174,8 +180,5 @@ static void end_logsumexp(const fold_state *s, bp_dtype d, num *results, const v
 bp_status kernel_logsumexp(bp_ctx *c, op_call *k)
 {
     static const fold f = {.add = {FLOATS(logsumexp)}, .end = end_logsumexp, .start = {.a = -INFINITY}};
-    const bp_tensor *t = arg_tensor(k->args, 0);
-    uint64_t mask;
-    TRY(reduce_mask(c, k->op, k->args, t->rank, &mask));
-    return fold_run(c, k, &f, t, mask, k->out[0]->dtype, NULL);
+    return run_as(c, k, &f, k->out[0]->dtype);
 }

@@ -59,14 +59,14 @@ double special_zeta(double s, double q)
 {
     if (s == 1)
         return INFINITY;
-    if (!(s > 1) || isnan(q))
+    if (s < 1)
+        return NAN;
+    if (q <= 0 && q == floor(q))
+        return INFINITY;
+    if (isnan(s) || !isfinite(q) || (q < 0 && s != floor(s)))
         return NAN;
     if (q > 0)
-        return isinf(q) ? 0 : zeta_right(s, q);
-    if (q == floor(q))
-        return INFINITY;
-    if (s != floor(s))
-        return NAN;
+        return zeta_right(s, q);
     /* Terms left of zero are (-1)^s (p - k)^-s with p = -q: two tails that start at the fraction r and beyond p. */
     double p = -q, r = p - floor(p);
     double left = zeta_right(s, r) - zeta_right(s, p + 1);
@@ -276,12 +276,18 @@ static double igamma_normal(double a, double x, int is_upper)
 
 static double igamma_either(double a, double x, int is_upper)
 {
-    if (isnan(a) || isnan(x) || x < 0 || a < 0 || (a == 0 && x == 0) || (isinf(a) && isinf(x)))
+    if (x < 0 || a < 0)
         return NAN;
-    if (a == 0 || isinf(x))
-        return !is_upper;
-    if (x == 0 || isinf(a))
+    if (a == 0)
+        return x > 0 ? (double)!is_upper : NAN;
+    if (x == 0)
         return is_upper;
+    if (isinf(a))
+        return isinf(x) ? NAN : (double)is_upper;
+    if (isinf(x))
+        return !is_upper;
+    if (isnan(a) || isnan(x))
+        return NAN;
     if (a > 1e6)
         return igamma_normal(a, x, is_upper);
     if (x < a + 1)
