@@ -37,6 +37,8 @@ static bp_tensor *flat_of(trace *t, const bp_tensor *real)
     bp_dim size = dim_const((int64_t)real->store->nbytes), stride = dim_const(1);
     tensor_meta m = {BP_U8, tensor_device(real), 1, &size, &stride, dim_const(0)};
     bp_tensor *fake = tensor_new_fake(t->c, &m);
+    if (fake)
+        atomic_store(&fake->store->fake_role, FAKE_OF_INPUT);
     if (fake && vec_push(&t->flats, (trace_flat){real->store, fake}))
         return fake;
     tensor_unref(fake);

@@ -345,6 +345,12 @@ static void classify(trace *t)
         snprintf(t->reason, sizeof t->reason, "%.1000s", c->diag.message);
         t->why = refused ? TRACE_REFUSED : TRACE_FAILED;
     }
+    for (uint32_t i = 0; i < t->flats.len && t->why == TRACE_RETURNED; i++)
+        if (atomic_load(&t->flats.at[i].fake->store->fake_role) == FAKE_OF_INPUT_ASKED) {
+            snprintf(t->reason, sizeof t->reason, "\"%s\" asks whether inputs share a storage, which is not guarded",
+                     t->r->name);
+            t->why = TRACE_DECLINED;
+        }
     bool whole = t->why == TRACE_RETURNED || t->why == TRACE_FAILED || t->why == TRACE_DECLINED;
     if (whole && t->items.len < t->r->nexpect) {
         snprintf(t->reason, sizeof t->reason, "\"%s\" is impure: it ended after %u of %u recorded operations", t->r->name,

@@ -163,7 +163,12 @@ bp_status bp_tensor_set_requires_grad(bp_ctx *c, bp_tensor *t, int on)
 
 int bp_tensor_same_storage(const bp_tensor *a, const bp_tensor *b)
 {
-    return a && b && a->store == b->store;
+    if (!a || !b)
+        return 0;
+    unsigned input = FAKE_OF_INPUT;
+    if (a != b && atomic_load(&b->store->fake_role) != FAKE_OWN)
+        atomic_compare_exchange_strong(&a->store->fake_role, &input, FAKE_OF_INPUT_ASKED);
+    return a->store == b->store;
 }
 
 /* -- sizes --------------------------------------------------------------------------------------------------------- */

@@ -19,11 +19,13 @@ typedef struct storage {
     size_t nbytes;
     atomic_ullong version;      /* bumped by each in-place write */
     uint32_t is_fake;
-    uint32_t fake_id;           /* the tracer's number of a fake storage; 0: none */
+    atomic_uint fake_role;      /* FAKE_*: what a capture knows of a fake storage */
     void (*release)(void *arg, void *data); /* NULL: the caching allocator's */
     void *release_arg;
 } storage;
 
+/* The memory of a capture's inputs: which of them share it is not guarded, so a capture must know that it was asked. */
+enum { FAKE_OWN, FAKE_OF_INPUT, FAKE_OF_INPUT_ASKED };
 enum { TENSOR_REQUIRES_GRAD = 1, TENSOR_WRAPPED_NUMBER = 2, TENSOR_IS_LEAF = 4, TENSOR_POISONED = 8 };
 enum { TENSOR_INLINE_RANK = 5, TENSOR_MAX_RANK = 64 };
 

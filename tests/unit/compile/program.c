@@ -214,23 +214,35 @@ static void run_control(pool *v, const stmt *s, bp_tensor *a)
     }
 }
 
+/* What may be written to a: mostly nothing that eager refuses. */
+static bp_tensor *source_for(pool *v, const stmt *s, bp_tensor *a)
+{
+    bp_tensor *b = pick(v, s->k[1], a);
+    if (bp_tensor_dtype(a) == BP_I64 && bp_tensor_dtype(b) == BP_F32)
+        b = bp_to(v->c, b, BP_I64);
+    if (bp_tensor_numel(a) == 1 && bp_tensor_rank(a) != bp_tensor_rank(b))
+        b = a;
+    return a != b && s->k[4] % 8 ? bp_clone(v->c, b) : b;
+}
+
 static void run_write(pool *v, const stmt *s, bp_tensor *a)
 {
     bp_ctx *c = v->c;
-    bp_tensor *b = pick(v, s->k[1], a);
+    bp_tensor *b = source_for(v, s, a);
     switch (s->kind) {
     case STMT_ADD_:
         if (s->k[4] % 3)
             bp_add_inplace(c, a, b);
         else
-            bp_add_inplace(c, a, number(v, s->k[1]));
+            bp_add_inplace(c, a, bp_tensor_dtype(a) == BP_I64 ? bp_scalar_int(s->k[1] % 3) : number(v, s->k[1]));
         break;
     case STMT_MUL_: bp_mul_inplace(c, a, b); break;
     case STMT_COPY_: bp_copy_inplace(c, a, b); break;
     case STMT_FILL_: bp_fill_inplace(c, a, number(v, s->k[1])); break;
     default: {
         bp_tensor *old = s->k[2] % 2 ? bp_clone(c, a) : bp_add(c, a, 0);
-        if (bp_tensor_numel(b) == bp_tensor_numel(a)) {
+        b = pick(v, s->k[1], a);
+        if (bp_tensor_numel(b) == bp_tensor_numel(a) && bp_tensor_dtype(b) == bp_tensor_dtype(a)) {
             bp_copy_inplace(c, a, b);
             bp_copy_inplace(c, b, old);
         }
