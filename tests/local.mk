@@ -12,6 +12,7 @@ unit_tests += %D%/unit/base/test_str
 unit_tests += %D%/unit/base/test_tables
 unit_tests += %D%/unit/compile/test_random
 unit_tests += %D%/unit/compile/test_toy
+unit_tests += %D%/unit/compile/test_transaction
 tests_unit_compile_test_random_SOURCES = %D%/unit/compile/test_random.c %D%/unit/compile/program.c \
 	%D%/unit/compile/program.h %D%/unit/compile/program.def
 unit_tests += %D%/unit/guard/test_guard

@@ -126,7 +126,7 @@ static bp_tensor *wrap_view(bp_run *r, const bp_view *v)
     int64_t span = 1;
     for (uint32_t i = 0; i < v->rank; i++)
         span += v->sizes[i].value ? (v->sizes[i].value - 1) * v->strides[i].value : 0;
-    return tensor_wrap(r->c, &m, v->data, (size_t)span * dtype_size(v->dtype), NULL, NULL);
+    return tensor_wrap(r->c, &m, v->data, (size_t)span * dtype_size(v->dtype), tensor_release_nothing, NULL);
 }
 
 bp_status run_set_output(bp_run *r, uint32_t i, const bp_view *v)

@@ -73,7 +73,10 @@ uint64_t code_new_region(void);
 bp_status code_reset_all(bp_ctx *c);
 
 static inline code_state *code_state_of(code *k) { return atomic_load(&k->state); }
-static inline bool code_claim(code_state *s) { return !atomic_flag_test_and_set_explicit(&s->claim, memory_order_acquire); }
+static inline bool code_claim(code_state *s)
+{
+    return !atomic_flag_test_and_set_explicit(&s->claim, memory_order_acquire);
+}
 static inline void code_release(code_state *s) { atomic_flag_clear_explicit(&s->claim, memory_order_release); }
 #define code_count(s, name, n) atomic_fetch_add_explicit(&(s)->counters.name, (n), memory_order_relaxed)
 #define code_counter(s, name) atomic_load_explicit(&(s)->counters.name, memory_order_relaxed)

@@ -22,8 +22,8 @@ static bool remember(trace *t, enum ask_kind kind, ref r, outcome o)
 static void refuse_break(trace *t, enum ask_kind kind)
 {
     bp_ctx *c = t->c;
-    trace_stop(t, TRACE_REFUSED, "fullgraph: %s at %s:%d asks for a value that is known at run time only", ask_name(kind),
-               c->site_file ? c->site_file : "?", c->site_line);
+    trace_stop(t, TRACE_REFUSED, "fullgraph: %s at %s:%d asks for a value that is known at run time only",
+               ask_name(kind), c->site_file ? c->site_file : "?", c->site_line);
     diag_hint(&c->diag, "keep the choice on tensors (bp_where), or compile without fullgraph");
 }
 

@@ -100,7 +100,9 @@ void trace_poison(trace *t)
         bp_tensor *h = t->handles.at[i].t;
         h->flags |= TENSOR_POISONED;
         if (atomic_load(&h->refs) > 1)
-            log_warn(t->c->rt, "capturing \"%s\": a tensor made at %s:%d is stored beyond the call? return it, or copy_ "
-                               "it into an argument", t->r->name, h->file ? h->file : "?", h->line);
+            log_warn(t->c->rt,
+                     "capturing \"%s\": a tensor made at %s:%d is stored beyond the call? return it, or copy_ "
+                     "it into an argument",
+                     t->r->name, h->file ? h->file : "?", h->line);
     }
 }

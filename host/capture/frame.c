@@ -46,8 +46,9 @@ bp_status args_check(bp_ctx *c, const bp_args *args)
         if (v->kind == BP_VALUE_STRING && !v->v.str)
             return ctx_fail(c, BP_INVALID_ARGUMENT, "argument %u is a string that is NULL", i);
         if (t && t->flags & TENSOR_POISONED)
-            return ctx_fail(c, BP_FAILED_PRECONDITION, "argument %u is a fake tensor of a finished capture, made at %s:%d",
-                            i, t->file ? t->file : "?", t->line);
+            return ctx_fail(c, BP_FAILED_PRECONDITION,
+                            "argument %u is a fake tensor of a finished capture, made at %s:%d", i,
+                            t->file ? t->file : "?", t->line);
     }
     return BP_OK;
 }
@@ -103,7 +104,8 @@ bp_status outputs_reserve(bp_ctx *c, bp_outputs *outs, uint32_t n)
 {
     if (outs->at && outs->cap) {
         if (n > outs->cap)
-            return ctx_fail(c, BP_INVALID_ARGUMENT, "the function gives %u results, and there is room for %u", n, outs->cap);
+            return ctx_fail(c, BP_INVALID_ARGUMENT, "the function gives %u results, and there is room for %u", n,
+                            outs->cap);
     } else {
         outs->at = array_in_scope(c, n);
         if (!outs->at)
@@ -133,7 +135,8 @@ static const bp_value *argument(bp_frame *f, uint32_t i, const char *name)
         return NULL;
     if (i < f->nargs)
         return &f->args[i];
-    ctx_fail(f->c, BP_INVALID_ARGUMENT, "argument %u \"%s\": the call passed %u arguments", i, name ? name : "?", f->nargs);
+    ctx_fail(f->c, BP_INVALID_ARGUMENT, "argument %u \"%s\": the call passed %u arguments", i, name ? name : "?",
+             f->nargs);
     return NULL;
 }
 

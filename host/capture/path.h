@@ -3,7 +3,7 @@
  * Items are operator calls on functionalized values, breaks (a value was asked for) and one end. A value is known by a
  * ref: an input of the call, the range of memory under overlapping inputs, or the result of a node, numbered from 1 in
  * the order of recording. Since the C function is deterministic between breaks, equal outcomes give equal refs: a ref
- * means the same in every call that takes the path. In an item's arguments a tensor is a NODE value that holds its ref. */
+ * means the same in every call that takes the path. In an item's arguments a tensor is a NODE that holds its ref. */
 #ifndef HOST_CAPTURE_PATH_H
 #define HOST_CAPTURE_PATH_H
 #include "host/capture/outcome.h"

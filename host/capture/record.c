@@ -1,8 +1,8 @@
 /* Operator calls under capture: what each kind of row leaves in the trace.
  *
  * The shape rule runs on the function's handles first, so that the function sees the metadata, aliasing and errors that
- * eager gives. Then the call is recorded on values: a functional row as it is; a view as a link of its handle's chain; a
- * row in place as its functional row and a write. */
+ * eager gives. Then the call is recorded on values: a functional row as it is; a view as a link of its handle's chain;
+ * a row in place as its functional row and a write. */
 #include "host/capture/trace.h"
 #include <string.h>
 

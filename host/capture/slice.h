@@ -1,8 +1,8 @@
 /* Slices: the value of a ref on this call's inputs, by reference kernels (C2.2).
  *
- * A value that the call has already is taken; the rest is computed from recorded items, which are functional, so nothing
- * of the caller's is ever written. Results are kept for the slicer's life. It runs real tensors at the bottom: no modes,
- * no grad, each random node at its own place in the stream. One thread's. */
+ * A value that the call has already is taken; the rest is computed from recorded items, which are functional, so
+ * nothing of the caller's is ever written. Results are kept for the slicer's life. It runs real tensors at the bottom:
+ * no modes, no grad, each random node at its own place in the stream. One thread's. */
 #ifndef HOST_CAPTURE_SLICE_H
 #define HOST_CAPTURE_SLICE_H
 #include "host/capture/bind.h"

@@ -330,7 +330,8 @@ bp_status trace_source_added(trace *t, uint32_t source)
             continue;
         const bp_tensor *w = bind_input(v, (uint32_t)fs->source), *a = bind_input(v, source);
         if (w != a && tensor_may_overlap(w, a))
-            return trace_stop(t, TRACE_DECLINED, "attribute \"%s\" overlaps an input that was written before it was read",
+            return trace_stop(t, TRACE_DECLINED,
+                              "attribute \"%s\" overlaps an input that was written before it was read",
                               t->sources.at[source].name);
         if (!vec_push(&vec_last(&t->segments).written, (uint32_t)fs->source))
             return trace_nomem(t);

@@ -39,8 +39,8 @@ bp_status trace_emit(trace *t, const item *it)
         buf was = {0}, is = {0};
         item_print(t->r->expect[k], &was);
         item_print(it, &is);
-        trace_stop(t, TRACE_IMPURE, "\"%s\" is impure: operation %u was %s at %s:%d, now it is %s at %s:%d", t->r->name, k,
-                   buf_text(&was), t->r->expect[k]->file ? t->r->expect[k]->file : "?", t->r->expect[k]->line,
+        trace_stop(t, TRACE_IMPURE, "\"%s\" is impure: operation %u was %s at %s:%d, now it is %s at %s:%d", t->r->name,
+                   k, buf_text(&was), t->r->expect[k]->file ? t->r->expect[k]->file : "?", t->r->expect[k]->line,
                    buf_text(&is), it->file ? it->file : "?", it->line);
         buf_fini(&was);
         buf_fini(&is);
@@ -353,8 +353,8 @@ static void classify(trace *t)
         }
     bool whole = t->why == TRACE_RETURNED || t->why == TRACE_FAILED || t->why == TRACE_DECLINED;
     if (whole && t->items.len < t->r->nexpect) {
-        snprintf(t->reason, sizeof t->reason, "\"%s\" is impure: it ended after %u of %u recorded operations", t->r->name,
-                 t->items.len, t->r->nexpect);
+        snprintf(t->reason, sizeof t->reason, "\"%s\" is impure: it ended after %u of %u recorded operations",
+                 t->r->name, t->items.len, t->r->nexpect);
         t->why = TRACE_IMPURE;
     }
     if (t->why == TRACE_REFUSED)

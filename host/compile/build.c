@@ -1,8 +1,8 @@
 /* A node's canonical graph as an FX graph, compiled or found in the store.
  *
- * Only what leads to the list is built, and what may not be dropped: rows that may fail on data (C1.5), and random ones,
- * whose numbers the ones behind them count from (C7). Placeholders are the frame's inputs in the frame's order, then
- * handed-on values in the order of recording. */
+ * Only what leads to the list is built, and what may not be dropped: rows that may fail on data (C1.5), and random
+ * ones, whose numbers the ones behind them count from (C7). Placeholders are the frame's inputs in the frame's order,
+ * then handed-on values in the order of recording. */
 #include "host/base/log.h"
 #include "host/compile/callable.h"
 #include <stdio.h>
@@ -366,7 +366,7 @@ static segment_use *make_use(build *b, segment *seg)
     return u;
 }
 
-/* What a compile that failed means for the call: an error, or eager under suppress_errors, which later calls then know. */
+/* What a compile that failed means: an error, or eager under suppress_errors, which later calls then know. */
 static step not_compiled(call *k, tree_node *n)
 {
     bool fresh = k->next_fresh < k->fresh.len && k->fresh.at[k->next_fresh] == n;

@@ -71,7 +71,7 @@ void call_release(call *k);
 
 /* walk.c: the pipeline of a call */
 step call_walk(call *k);
-/* The node of a place whose guards hold; NULL: none, or no memory, which the context says. before: inputs known there. */
+/* The node of a place whose guards hold. before: inputs known there. NULL: none, or no memory (see the context). */
 tree_node *call_pick(call *k, place *at, uint32_t before);
 /* The attributes that a node reads first become inputs of the call. */
 bp_status call_take_attrs(call *k, const tree_node *n, uint32_t before);

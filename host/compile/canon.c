@@ -1,4 +1,4 @@
-/* Canonical graphs: how the values of a node's items are numbered, so that equal pieces of different paths are equal. */
+/* Canonical graphs: values of a node's items are numbered so that equal pieces of different paths are equal. */
 #include "host/compile/callable.h"
 
 uint32_t node_position(const tree_node *n, ref r)

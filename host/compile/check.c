@@ -107,8 +107,8 @@ static bool same(bp_ctx *c, const bp_tensor *a, const bp_tensor *b)
     bool ok = p && q;
     for (int64_t i = 0, n = tensor_nelem(a); ok && i < n; i++) {
         size_t at = (size_t)i * dtype_size(a->dtype);
-        double im, jm, re = number_at(p, (char *)tensor_ptr(p) + at, &im), se = number_at(q, (char *)tensor_ptr(q) + at, &jm);
-        ok = near(re, se, tolerance) && near(im, jm, tolerance);
+        double im, jm, re = number_at(p, (char *)tensor_ptr(p) + at, &im);
+        ok = near(re, number_at(q, (char *)tensor_ptr(q) + at, &jm), tolerance) && near(im, jm, tolerance);
     }
     tensor_unref(p);
     tensor_unref(q);
@@ -117,8 +117,8 @@ static bool same(bp_ctx *c, const bp_tensor *a, const bp_tensor *b)
 
 static step differs(call *k, const char *what, uint32_t i)
 {
-    ctx_fail(k->c, BP_INTERNAL, "verify_correctness: %s %u of \"%s\" differs from what eager gives, compiled by \"%s\"", what,
-             i, k->g->code->is.name, backend_name(k->g->backend));
+    ctx_fail(k->c, BP_INTERNAL, "verify_correctness: %s %u of \"%s\" differs from what eager gives, compiled by \"%s\"",
+             what, i, k->g->code->is.name, backend_name(k->g->backend));
     return STEP_FAILED;
 }
 
@@ -133,7 +133,8 @@ static step compare_all(call *k, const item *end, bp_tensor *const *outs, const 
         return STEP_FAILED;
     for (uint32_t i = 0; i < end->end.nouts; i++)
         if (i >= eager.n || !eager.at[i] != !outs[i] ||
-            (outs[i] && !end->end.outs[i].is_source && end->end.outs[i].source < 0 && !same(k->c, outs[i], eager.at[i])))
+            (outs[i] && !end->end.outs[i].is_source && end->end.outs[i].source < 0 &&
+             !same(k->c, outs[i], eager.at[i])))
             return differs(k, "result", i);
     for (uint32_t i = 0; i < end->end.nwrites; i++) {
         const write_spec *w = &end->end.writes[i];

@@ -69,12 +69,13 @@ static bp_status prepare_writes(commit *m)
 
 /* -- outputs ------------------------------------------------------------------------------------------------------- */
 
-/* Whether a value can be an output as it is: nobody else holds its memory, and it is laid out as eager lays it out. */
-static bool fits(const bp_tensor *v, const tensor_meta *base)
+/* Whether a value can be an output as it is: it was made in this call, nobody else holds its memory, and it is laid out
+ * as eager lays it out. Inputs are borrowed: their counts say nothing. */
+static bool fits(ref r, const bp_tensor *v, const tensor_meta *base)
 {
     tensor_meta m;
     tensor_get_meta(v, &m);
-    return atomic_load(&v->refs) == 1 && atomic_load(&v->store->refs) == 1 && meta_eq(&m, base) &&
+    return ref_is_node(r) && atomic_load(&v->refs) == 1 && atomic_load(&v->store->refs) == 1 && meta_eq(&m, base) &&
            dim_eq(m.offset, base->offset);
 }
 
@@ -90,7 +91,7 @@ static bp_tensor *base_of(commit *m, uint32_t i)
     bp_tensor *v = call_value(m->k, o->value);
     if (!v)
         return NULL;
-    m->bases[i] = fits(v, &o->base) ? tensor_ref(v) : copy_of(m->k->c, v, &o->base);
+    m->bases[i] = fits(o->value, v, &o->base) ? tensor_ref(v) : copy_of(m->k->c, v, &o->base);
     return m->bases[i];
 }
 

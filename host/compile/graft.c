@@ -1,4 +1,4 @@
-/* A capture's new segments become tree nodes. They hang together already, but nobody else sees one before it has run. */
+/* A capture's new segments become tree nodes. They hang together, but nobody else sees one before it has run. */
 #include "host/base/log.h"
 #include "host/compile/callable.h"
 #include "host/tensor/module.h"

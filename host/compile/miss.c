@@ -46,16 +46,17 @@ static step open_break(call *k, tree_node *n, outcome out)
         buf values = {0};
         print_values(n, &values);
         code_count(k->st, opened, 1);
-        log_warn(k->c->rt, "%s at %s:%d in \"%s\" has given %u different values (%s ...); further ones run eagerly: keep "
-                           "the value on tensors with bp_where, or make it an argument",
+        log_warn(k->c->rt,
+                 "%s at %s:%d in \"%s\" has given %u different values (%s ...); further ones run eagerly: keep "
+                 "the value on tensors with bp_where, or make it an argument",
                  ask_name(n->term->brk.ask), n->term->file ? n->term->file : "?", n->term->line, k->g->code->is.name,
                  node_place_count(n), buf_text(&values));
         buf_fini(&values);
     }
     buf value = {0};
     outcome_print(out, &value);
-    step s = call_eager(k, "the break at %s:%d is open, and gave %s", n->term->file ? n->term->file : "?", n->term->line,
-                        buf_text(&value));
+    step s = call_eager(k, "the break at %s:%d is open, and gave %s", n->term->file ? n->term->file : "?",
+                        n->term->line, buf_text(&value));
     buf_fini(&value);
     return s;
 }
@@ -72,7 +73,8 @@ static step check_limits(call *k, const place *at, tree_node *parent, outcome ou
     if (nodes && nodes->n >= recompile_limit(k))
         return hit(k, LIMIT_RECOMPILE, "recompile_limit", recompile_limit(k));
     if (code_counter(k->st, graphs) >= config_int(rt, KEY_ACCUMULATED_RECOMPILE_LIMIT))
-        return hit(k, LIMIT_ACCUMULATED, "accumulated_recompile_limit", config_int(rt, KEY_ACCUMULATED_RECOMPILE_LIMIT));
+        return hit(k, LIMIT_ACCUMULATED, "accumulated_recompile_limit",
+                   config_int(rt, KEY_ACCUMULATED_RECOMPILE_LIMIT));
     if (code_counter(k->st, captures) >= config_int(rt, KEY_CAPTURE_LIMIT))
         return hit(k, LIMIT_CAPTURE, "capture_limit", config_int(rt, KEY_CAPTURE_LIMIT));
     return STEP_OK;
@@ -131,9 +133,11 @@ static const item **path_items(const tree_node *n, uint32_t *count)
 trace *call_trace(call *k, const tree_node *n)
 {
     bp_runtime *rt = k->c->rt;
-    trace_request r = {.fn = k->g->fn, .user = k->g->user, .name = k->g->code->is.name, .vals = &k->vals, .log = k->log,
-                       .nlog = !n ? 0 : n->term->kind == ITEM_BREAK ? n->depth + 1 : n->depth, .break_limit = BREAK_LIMIT, .rng_base = k->rng_base,
+    trace_request r = {.fn = k->g->fn, .user = k->g->user, .name = k->g->code->is.name, .vals = &k->vals,
+                       .log = k->log, .break_limit = BREAK_LIMIT, .rng_base = k->rng_base,
                        .node_limit = (uint32_t)config_int(rt, KEY_TRACE_NODE_LIMIT), .fullgraph = k->g->fullgraph};
+    if (n)
+        r.nlog = n->term->kind == ITEM_BREAK ? n->depth + 1 : n->depth;
     const item **expect = path_items(n, &r.nexpect);
     if (!expect)
         return ctx_nomem(k->c), NULL;
@@ -171,7 +175,7 @@ static step capture(call *k, tree_node *parent)
     return s;
 }
 
-/* -- an isolated callable reads the default region's entries -------------------------------------------------------- */
+/* -- an isolated callable reads the default region's entries ------------------------------------------------------- */
 
 static step borrow(call *k)
 {

@@ -53,9 +53,9 @@ static bp_status keep_outputs(call *k, const segment_use *u, bp_tensor **out)
     return st;
 }
 
-/* A run that failed. Data in the wrong range blame nobody; everything else has been through the whole chain. Nothing has
- * been written yet, so eager may answer either, unless the config wants an error. A broken invariant always is one: a
- * debugging backend, or the comparison with eager execution, has found what it was asked to find. */
+/* A run that failed. Data in the wrong range blame nobody; everything else has been through the whole chain. Nothing
+ * has been written yet, so eager may answer either, unless the config wants an error. A broken invariant always is one:
+ * a debugging backend, or the comparison with eager execution, has found what it was asked to find. */
 static step not_run(call *k, const segment_use *u)
 {
     bp_status st = k->c->diag.code;

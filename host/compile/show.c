@@ -8,13 +8,21 @@
 static bp_callable_stats stats_of(const code_state *s)
 {
     const node_list *roots = atomic_load(&s->root.nodes);
-    return (bp_callable_stats){
-        .graphs = code_counter(s, graphs), .break_sites = code_counter(s, break_sites), .outcomes = code_counter(s, outcomes),
-        .captures = code_counter(s, captures), .compiles = code_counter(s, compiles), .segments = code_counter(s, segments),
-        .entries = roots ? roots->n : 0, .hits = code_counter(s, hits), .eager_calls = code_counter(s, eager_calls),
-        .recompiles = code_counter(s, recompiles), .slices = code_counter(s, slices),
-        .restarts = code_counter(s, restarts), .growths = code_counter(s, growths),
-        .disagreements = code_counter(s, disagreements), .opened = code_counter(s, opened)};
+    return (bp_callable_stats){.graphs = code_counter(s, graphs),
+                               .break_sites = code_counter(s, break_sites),
+                               .outcomes = code_counter(s, outcomes),
+                               .captures = code_counter(s, captures),
+                               .compiles = code_counter(s, compiles),
+                               .segments = code_counter(s, segments),
+                               .entries = roots ? roots->n : 0,
+                               .hits = code_counter(s, hits),
+                               .eager_calls = code_counter(s, eager_calls),
+                               .recompiles = code_counter(s, recompiles),
+                               .slices = code_counter(s, slices),
+                               .restarts = code_counter(s, restarts),
+                               .growths = code_counter(s, growths),
+                               .disagreements = code_counter(s, disagreements),
+                               .opened = code_counter(s, opened)};
 }
 
 bp_status bp_stats(bp_ctx *c, const bp_callable *g, bp_callable_stats *out)
@@ -158,8 +166,8 @@ static void print_counters(report *r)
 {
     bp_callable_stats s = stats_of(r->s);
     buf_printf(&r->out, "graphs: %u, break sites: %u, outcomes: %u\n", s.graphs, s.break_sites, s.outcomes);
-    buf_printf(&r->out, "captures: %u, recompiles: %u, entries: %u, hits: %u, eager calls: %u, restarts: %u\n", s.captures,
-               s.recompiles, s.entries, s.hits, s.eager_calls, s.restarts);
+    buf_printf(&r->out, "captures: %u, recompiles: %u, entries: %u, hits: %u, eager calls: %u, restarts: %u\n",
+               s.captures, s.recompiles, s.entries, s.hits, s.eager_calls, s.restarts);
     buf_printf(&r->out, "nodes evaluated for slices: %u, growths: %u, disagreements: %u, opened breaks: %u\n", s.slices,
                s.growths, s.disagreements, s.opened);
 }

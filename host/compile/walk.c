@@ -55,8 +55,8 @@ static bp_status publish(call *k, tree_node *n)
     return BP_OK;
 }
 
-/* What the compiled segment computed decides (C3.1). A guess of the slice that nobody confirmed is dropped with what was
- * captured behind it (C2.4). */
+/* What the compiled segment computed decides (C3.1). A guess of the slice that nobody confirmed is dropped with what
+ * was captured behind it (C2.4). */
 static step take_outcome(call *k, tree_node *n, outcome *out)
 {
     const bp_tensor *t = call_value(k, n->term->brk.value);

@@ -1,5 +1,5 @@
-/* What tests of calls share: a context with a runtime of its own that reads no config of the machine, short ways to make
- * and read tensors, a backend that keeps the tables of its graphs, and the log as text. */
+/* What tests of calls share: a context with a runtime of its own that reads no config of the machine, short ways to
+ * make and read tensors, a backend that keeps the tables of its graphs, and the log as text. */
 #ifndef TESTS_COMPILE_FIXTURE_H
 #define TESTS_COMPILE_FIXTURE_H
 #include "host/base/ctx.h"
@@ -108,8 +108,9 @@ static inline bp_outputs call_n(fixture *f, bp_callable *g, uint32_t n, bp_tenso
         fail_msg("%s", bp_error_text(f->c));
     return out;
 }
-#define CALL(f, g, ...) \
-    call_n((f), (g), (uint32_t)(sizeof((bp_tensor *[]){__VA_ARGS__}) / sizeof(bp_tensor *)), (bp_tensor *[]){__VA_ARGS__})
+#define CALL(f, g, ...)                                                                                                \
+    call_n((f), (g), (uint32_t)(sizeof((bp_tensor *[]){__VA_ARGS__}) / sizeof(bp_tensor *)),                           \
+           (bp_tensor *[]){__VA_ARGS__})
 
 static inline bp_callable_stats stats(fixture *f, const bp_callable *g)
 {

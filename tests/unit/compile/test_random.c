@@ -9,6 +9,7 @@ enum { CALLS = 20, PASSES = 2, SIZES = 2, BUFFER = 16 };
 typedef struct { uint32_t buffer; int64_t offset, n, step; uint32_t same_as; } arg_spec;
 typedef struct {
     uint32_t nargs;
+    bool shared; /* arguments are views of buffers; else each owns its memory */
     bp_dtype dtype[3];
     double values[3][BUFFER];
     arg_spec args[3];
@@ -19,6 +20,7 @@ static call_spec make_call(rng *r, uint32_t nargs, const bp_dtype *dtypes, bool 
     static const double floats[] = {.1, .2, .3, -.1, -.3, .6, 1.1};
     call_spec s = {.nargs = nargs};
     uint32_t pattern = wild ? rng_below(r, 7) : 0; /* 0..2 own buffers, 3 same, 4 overlapping, 5 neighbours, 6 steps */
+    s.shared = pattern >= 2;
     int64_t size = wild && !rng_below(r, 4) ? 4 : 3 + (int64_t)(pattern == 2);
     for (uint32_t i = 0; i < nargs; i++) {
         s.dtype[i] = wild && !rng_below(r, 7) ? (rng_below(r, 2) ? BP_F32 : BP_I64) : dtypes[i];
@@ -40,9 +42,9 @@ static call_spec make_call(rng *r, uint32_t nargs, const bp_dtype *dtypes, bool 
     return s;
 }
 
-static bp_tensor *make_buffer(bp_ctx *c, bp_dtype d, const double *v)
+static bp_tensor *make_buffer(bp_ctx *c, bp_dtype d, int64_t n, const double *v)
 {
-    int64_t n = BUFFER, ints[BUFFER];
+    int64_t ints[BUFFER];
     float f[BUFFER];
     for (int i = 0; i < BUFFER; i++) {
         ints[i] = (int64_t)v[i];
@@ -56,8 +58,13 @@ static void make_args(bp_ctx *c, const call_spec *s, bp_value *args)
     bp_tensor *buffers[3] = {0}, *made[3];
     for (uint32_t i = 0; i < s->nargs; i++) {
         const arg_spec *a = &s->args[i];
+        if (!s->shared) {
+            made[i] = make_buffer(c, s->dtype[i], a->n, s->values[i]);
+            args[i] = bp_arg_of_tensor(made[i]);
+            continue;
+        }
         if (!buffers[a->buffer])
-            buffers[a->buffer] = make_buffer(c, s->dtype[a->buffer], s->values[a->buffer]);
+            buffers[a->buffer] = make_buffer(c, s->dtype[a->buffer], BUFFER, s->values[a->buffer]);
         made[i] = a->same_as != i ? made[a->same_as]
                                   : bp_as_strided(c, buffers[a->buffer], BP_DIMS(a->n), BP_DIMS(a->step),
                                                   .storage_offset = BP_SCALAR(a->offset));
@@ -100,8 +107,9 @@ static void observe(bp_ctx *c, bp_status st, const bp_value *args, uint32_t narg
             same++;
         while (!bp_tensor_same_storage(all[shares], t))
             shares++;
-        buf_printf(out, "%s %u: object %u, memory of %u, type %d, grad %d, offset %lld, sizes", i < nargs ? "input" : "result",
-                   i, same, shares, bp_tensor_dtype(t), bp_tensor_requires_grad(t), (long long)bp_tensor_offset(t));
+        buf_printf(out, "%s %u: object %u, memory of %u, type %d, grad %d, offset %lld, sizes",
+                   i < nargs ? "input" : "result", i, same, shares, bp_tensor_dtype(t), bp_tensor_requires_grad(t),
+                   (long long)bp_tensor_offset(t));
         for (uint32_t d = 0; d < bp_tensor_rank(t); d++)
             buf_printf(out, " %lld/%lld", (long long)bp_tensor_size(t, d), (long long)bp_tensor_stride(t, d));
         buf_puts(out, ", data ");
@@ -177,8 +185,8 @@ static void compare(uint64_t seed, const program *p, uint32_t pass, uint32_t cal
     buf text = {0};
     program_print(p, &text);
     print_error("%s", buf_text(&text));
-    fail_msg("RANDOM_SEED=%llu, call %u of pass %u:\ngot\n%swant\n%s", (unsigned long long)seed, call, pass, buf_text(got),
-             buf_text(want));
+    fail_msg("RANDOM_SEED=%llu, call %u of pass %u:\ngot\n%swant\n%s", (unsigned long long)seed, call, pass,
+             buf_text(got), buf_text(want));
 }
 
 static void run_program(uint64_t seed, bool failing, totals *t)
