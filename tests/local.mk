@@ -10,6 +10,7 @@ script_tests =
 unit_tests += %D%/unit/base/test_ctx
 unit_tests += %D%/unit/base/test_str
 unit_tests += %D%/unit/base/test_tables
+unit_tests += %D%/unit/compile/test_breaks
 unit_tests += %D%/unit/compile/test_random
 unit_tests += %D%/unit/compile/test_toy
 unit_tests += %D%/unit/compile/test_transaction

@@ -52,9 +52,6 @@ typedef struct call {
     uint32_t next_fresh;
 } call;
 
-/* A write of the epilogue: what, and to which memory. */
-typedef struct { bp_tensor *value, *to; } write_job;
-
 /* Leaves why the call runs eagerly. Returns STEP_EAGER. */
 BP_PRINTF(2, 3) step call_eager(call *k, const char *fmt, ...);
 /* The same for an error that is pending: eager answers it, in its own words. Clears it. */
@@ -95,8 +92,6 @@ step call_run_segment(call *k, tree_node *n);
 step call_commit(call *k, const tree_node *n);
 /* check.c: check_capture: the function is captured again before a commit, and must record the same. */
 step call_recheck(call *k, const tree_node *n);
-/* verify_correctness: a new path's results and writes, compared with an eager run on copies of the inputs. */
-step call_compare(call *k, const item *end, bp_tensor *const *outs, const write_job *jobs);
 
 /* Runs fn on the context as it is: eagerly, or inlined into a capture. */
 bp_status function_run(bp_ctx *c, bp_fn fn, void *user, const bp_args *inputs, bp_outputs *outs);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+typedef struct { bp_tensor *value, *to; } write_job;
 typedef struct {
     call *k;
     const item *end;
@@ -196,8 +197,6 @@ static step finish(commit *m)
     if (outputs_reserve(k->c, k->outs, m->end->end.nouts) != BP_OK || make_outputs(m) != BP_OK ||
         prepare_writes(m) != BP_OK)
         s = STEP_FAILED;
-    if (s == STEP_OK)
-        s = call_compare(k, m->end, m->outs, m->jobs);
     if (s == STEP_OK)
         write_inputs(m);
     drop(m, s != STEP_OK);
