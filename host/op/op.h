@@ -28,7 +28,8 @@ enum op_flag {
     OP_MAYBE_VIEW = 1 << 10,  /* reshape, contiguous, to: returns a view or its argument when it can */
     OP_CORE = 1 << 11,        /* one of the core ATen overloads */
     OP_NO_GRAD_OUT = 1 << 12, /* results never require grad (comparisons, indices) */
-    OP_OVERLAP_OK = 1 << 13   /* in place: may write a tensor that reaches an element twice (fill_) */
+    OP_OVERLAP_OK = 1 << 13,  /* in place: may write a tensor that reaches an element twice (fill_) */
+    OP_GRAD_FIRST = 1 << 14   /* of several results, only the first may require grad (statistics beside a norm) */
 };
 
 /* A shape rule: reads the arguments' metadata, fills s->out[0 .. nout). No data is touched, fakes and real tensors are

@@ -86,7 +86,9 @@ static void mark_grad(const bp_ctx *c, op_call *k, const prepared *p, const shap
         bp_tensor *t = k->out[i];
         if (!t || s->out[i].is_argument)
             continue;
-        bool on = record && (dtype_is_float(t->dtype) || dtype_is_complex(t->dtype));
+        bool differentiable = (dtype_is_float(t->dtype) || dtype_is_complex(t->dtype)) &&
+                              !(i && (k->op->flags & OP_GRAD_FIRST));
+        bool on = record && differentiable;
         t->flags &= (uint8_t)~(TENSOR_REQUIRES_GRAD | TENSOR_IS_LEAF);
         t->flags |= on ? TENSOR_REQUIRES_GRAD : TENSOR_IS_LEAF;
     }
