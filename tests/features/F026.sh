@@ -24,7 +24,8 @@ listed=$("$BP_CLI" backends 2>&1)
 is F026_listing_loads_nothing "$(state "$listed" good), $(state "$listed" crashing)" "not-loaded, not-loaded"
 probed=$("$BP_CLI" backends --probe 2>&1)
 is F026_probing_shows_the_state_of_each "$(state "$probed" good)" ok
-like F026_a_missing_one_says_where_it_was_looked_for "$(state "$probed" absent)" "missing*etc/absent.so: no such file*backplane.ini:6"
+like F026_a_missing_one_says_where_it_was_looked_for "$(state "$probed" absent)" \
+    "missing*etc/absent.so: no such file*backplane.ini:6"
 like F026_a_crashing_one_says_how "$(state "$probed" crashing)" "crashed*constructors crashed in a probe*SIGABRT"
 
 told=$("$BP_CLI" doctor good 2>&1)
@@ -34,10 +35,12 @@ is F026_doctor_fails_for_one_that_is_not_usable $? 1
 like F026_doctor_tells_how_to_try_again "$told" "crashed*doctor --forget"
 like F026_doctor_forgets_probes "$("$BP_CLI" doctor good --forget 2>&1)" "forgotten: 4 verdicts of probes"
 told=$("$BP_CLI" doctor 2>&1)
-like F026_doctor_names_the_origin_of_each_key "$told" "[[]backend chain] opt.chain = absent, crashing, declining, eager  (*backplane.ini:13)"
+like F026_doctor_names_the_origin_of_each_key "$told" \
+    "[[]backend chain] opt.chain = absent, crashing, declining, eager  (*backplane.ini:13)"
 like F026_doctor_suggests_near_names "$("$BP_CLI" doctor goood 2>&1)" "did you mean \"good\"?"
 
 why=$("$BP_CLI" why cos_sin --backend chain 2>/dev/null)
 like F026_why_names_node_backend_and_reason "$why" "cos (aten.cos.default) -> eager -> *"
-like F026_why_has_a_reason_of_each_link "$why" "absent: missing: *crashing: crashed: *declining: node \"y\": no pooling in 3 dimensions"
+like F026_why_has_a_reason_of_each_link "$why" \
+    "absent: missing: *crashing: crashed: *declining: node \"y\": no pooling in 3 dimensions"
 plan
