@@ -136,7 +136,13 @@ static bp_status check_first_run(bp_ctx *c, const program *p, group *g, const ru
 {
     if (!p->verifies || atomic_exchange(&g->is_verified, true))
         return BP_OK;
-    return verify_outputs(c, g->gm, p->chain->links[g->link].name, io->inputs, io->ninputs, io->outputs, io->noutputs);
+    bp_status st = verify_outputs(c, g->gm, p->chain->links[g->link].name, io->inputs, io->ninputs, io->outputs,
+                                  io->noutputs);
+    for (uint32_t i = 0; st && i < io->noutputs; i++) {
+        tensor_unref(io->outputs[i]);
+        io->outputs[i] = NULL;
+    }
+    return st;
 }
 
 static bp_status run_group(bp_ctx *c, program *p, group *g, const run_io *io)

@@ -59,6 +59,8 @@ void *service_alloc(const bp_host *host, size_t nbytes, size_t align)
     (void)host;
     void *p = NULL;
     size_t to = align < sizeof(void *) ? 64 : align;
+    if (to & (to - 1))
+        return NULL;
     return posix_memalign(&p, to, nbytes ? nbytes : 1) == 0 ? p : NULL;
 }
 
