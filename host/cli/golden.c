@@ -10,7 +10,7 @@ static const cli_option options[] = {
     {"--check-fake", NULL, "also compare the shape rules with what came out, strides included"},
     {"--strides", NULL, "also compare strides with PyTorch's"},
     {"--list-unsupported", NULL, "at the end, each reason and how often it was met"},
-    {"-v", NULL, "also name the cases that passed by the wider-type or the rounding rule"},
+    {"-v", NULL, "also name the cases that passed by the wider-type rule or by nodes"},
     {NULL, NULL, NULL},
 };
 

@@ -116,13 +116,13 @@ static void count_case(golden_case *k, golden_counts *n, const json_t *j, golden
     }
     n->passed++;
     n->by_wider += v == CASE_BY_WIDER;
-    n->by_rounding += v == CASE_BY_ROUNDING;
+    n->by_nodes += v == CASE_BY_NODES;
     n->unvalued += v == CASE_UNVALUED;
     n->gradients += json_object_get(j, "grad_inputs") != NULL;
     if (v == CASE_BY_WIDER && k->o->verbose)
         say_case(k, j, "by wider type: ", why);
-    if (v == CASE_BY_ROUNDING && k->o->verbose)
-        say_case(k, j, "by rounding: ", why);
+    if (v == CASE_BY_NODES && k->o->verbose)
+        say_case(k, j, "by nodes: ", why);
 }
 
 static void run_case(golden_case *k, golden_counts *n, const char *text, size_t size)
@@ -158,14 +158,16 @@ static void say_progress(const golden_options *o, golden_lines *in, const char *
     buf_fini(&text);
 }
 
-static bp_status run_lines(bp_ctx *c, golden_lines *in, const char *path, const golden_options *o, golden_counts *n)
+static bp_status run_lines(bp_ctx *c, golden_lines *in, const char *path, const golden_options *o, const map *nodewise,
+                           golden_counts *n)
 {
     const char *text;
     size_t size;
     uint32_t line;
     uint64_t begun = clock_ns(), shown = 0, before = n->passed + n->failed + n->unsupported;
     while ((text = golden_next_line(c, in, &size, &line)) != NULL) {
-        golden_case k = {.c = c, .o = o, .file = path, .line = line};
+        const map_value *other = map_get_u64(nodewise, line);
+        golden_case k = {.c = c, .o = o, .file = path, .line = line, .nodewise = other ? other->p : NULL};
         run_case(&k, n, text, size);
         golden_case_fini(&k);
         diag_clear(&c->diag);
@@ -182,7 +184,11 @@ bp_status golden_run_file(bp_ctx *c, const char *path, const golden_options *o, 
     golden_lines *in = golden_open(c, path);
     if (!in)
         return c->diag.code;
-    bp_status s = run_lines(c, in, path, o, n);
+    map nodewise = {0};
+    bp_status s = golden_open_nodewise(c, path, &nodewise);
+    if (s == BP_OK)
+        s = run_lines(c, in, path, o, &nodewise, n);
+    golden_close_nodewise(&nodewise);
     golden_close(in);
     return s;
 }
@@ -221,9 +227,9 @@ void golden_summary(const golden_counts *n, const golden_options *o)
         list_reasons(n, o);
     if (n->by_wider)
         say(o, "%llu of the passed by wider type", (unsigned long long)n->by_wider);
-    if (n->by_rounding)
-        say(o, "%llu of the passed by rounding: half-precision graphs that round less often than what was recorded",
-            (unsigned long long)n->by_rounding);
+    if (n->by_nodes)
+        say(o, "%llu of the passed by nodes: PyTorch itself, node by node, gives this and not what was recorded",
+            (unsigned long long)n->by_nodes);
     if (n->unvalued)
         say(o, "%llu of the passed by shape and dtype alone: their values are not comparable",
             (unsigned long long)n->unvalued);

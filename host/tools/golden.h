@@ -8,7 +8,7 @@ typedef struct {
     const char *op;        /* only cases whose operator (graphs: name or a target) contains this; NULL: all */
     bool check_fake;       /* operator cases: also what the shape rule says against what came out, strides included */
     bool check_strides;    /* also strides against those that PyTorch recorded */
-    bool verbose;          /* also a line for each case that passed by the wider-type or the rounding rule */
+    bool verbose;          /* also a line for each case that passed by the wider-type rule or by nodes */
     bool list_unsupported; /* at the end, a line for each reason */
     bp_write_fn_ write;    /* lines of the report, whole */
     bp_write_fn_ progress; /* NULL, or told now and then how far it is; text without a line end */
@@ -18,8 +18,7 @@ typedef struct {
 typedef struct {
     uint64_t passed, failed, unsupported;
     uint64_t by_wider;     /* of the passed: only by the wider-type rule */
-    uint64_t by_rounding;  /* of the passed: half-precision graphs within ten times the bound, which compute in a wider
-                            * type than the operator that they were recorded from */
+    uint64_t by_nodes;     /* of the passed: graphs whose recorded outputs PyTorch does not give node by node either */
     uint64_t unvalued;     /* of the passed: shape and dtype alone, where values are not comparable */
     uint64_t gradients;    /* of the passed: recorded gradients that were not looked at */
     map reasons;           /* of the unsupported: reason -> how often */

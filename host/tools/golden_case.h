@@ -16,6 +16,7 @@ typedef struct {
     arena memory;               /* of values */
     VEC(bp_tensor *) tensors;   /* made while reading; owned */
     const graph *g;             /* where {"node": name} is looked up; NULL in an operator case */
+    const json_t *nodewise;     /* what PyTorch gives for the graph node by node, where that is not what was recorded */
     bool widen;                 /* read float32 as float64: the case in a wider type */
     char error[600];            /* why the case cannot be read; "" when it can */
 } golden_case;
@@ -25,6 +26,9 @@ typedef struct golden_lines golden_lines;
 golden_lines *golden_open(bp_ctx *c, const char *path);          /* gzip or plain */
 /* The next line that is not empty, without its end; NULL at the end of the file, or after an error (c says). */
 const char *golden_next_line(bp_ctx *c, golden_lines *in, size_t *n, uint32_t *number);
+/* Beside FILE.jsonl.gz may lie FILE.nodewise.jsonl (tests/golden/nodewise.py): a map from line to {"outputs"}. */
+bp_status golden_open_nodewise(bp_ctx *c, const char *path, map *by_line);
+void golden_close_nodewise(map *by_line);
 double golden_share(golden_lines *in); /* how much of the file was read, 0 to 1 */
 void golden_close(golden_lines *in);
 
@@ -44,7 +48,6 @@ typedef struct {
 typedef struct {
     bool equal;              /* within the bounds */
     bool values_differ;      /* the one thing that is wrong are values, of float32: the wider-type rule may be asked */
-    bool half_values_differ; /* the same of float16 or bfloat16 */
     char text[400];          /* the first difference */
 } golden_diff;
 void golden_compare(const bp_tensor *got, const bp_tensor *want, const golden_bounds *b, golden_diff *d);
@@ -56,7 +59,7 @@ void golden_compare_type(const bp_tensor *got, const bp_tensor *want, const gold
 
 /* -- golden_op.c, golden_graph.c -- */
 typedef enum {
-    CASE_PASSED, CASE_FAILED, CASE_UNSUPPORTED, CASE_BY_WIDER, CASE_BY_ROUNDING, CASE_UNVALUED
+    CASE_PASSED, CASE_FAILED, CASE_UNSUPPORTED, CASE_BY_WIDER, CASE_BY_NODES, CASE_UNVALUED
 } golden_verdict;
 /* why: the reason of a failure or of being unsupported. */
 golden_verdict golden_run_op(golden_case *k, const json_t *j, buf *why);

@@ -180,7 +180,6 @@ void golden_compare_wide(const bp_tensor *got, const bp_tensor *want, const bp_t
     }
     d->equal = wrong == 0;
     d->values_differ = wrong > 0 && dtype_real_of(want->dtype) == BP_F32;
-    d->half_values_differ = wrong > 0 && (want->dtype == BP_F16 || want->dtype == BP_BF16);
     if (wrong)
         report(want, &first, first_got, first_want, wrong, worst, d);
 }

@@ -167,28 +167,6 @@ static const char *unknown_target(const graph *g)
     return NULL;
 }
 
-/* The dtype that a conversion gives, or UNSET for another node. */
-static bp_dtype converts_to(const graph_node *n)
-{
-    for (uint32_t i = 0; n->target && !strcmp(n->target, "aten._to_copy.default") && i < n->nkwargs; i++)
-        if (!strcmp(n->kwargs[i].name, "dtype") && n->kwargs[i].value.kind == BP_VALUE_DTYPE)
-            return (bp_dtype)n->kwargs[i].value.v.i;
-    return BP_DTYPE_UNSET;
-}
-
-/* Whether a decomposition computes in a wide type and rounds to a half one at its end, where the operator that was
- * recorded rounds at each of its steps. */
-static bool rounds_less(const graph *g)
-{
-    bool wide = false, half = false;
-    for (node_id n = g->first; n; n = graph_get(g, n)->next) {
-        bp_dtype d = converts_to(graph_get(g, n));
-        wide |= d == BP_F32 || d == BP_F64;
-        half |= d == BP_F16 || d == BP_BF16;
-    }
-    return wide && half;
-}
-
 /* -- running and judging ------------------------------------------------------------------------------------------- */
 
 static bp_status execute(graph_case *r)
@@ -208,7 +186,7 @@ static bp_status execute(graph_case *r)
 }
 
 typedef struct {
-    bool tainted, values_differ, half_values_differ;
+    bool tainted, values_differ;
     golden_bounds bounds;
     const graph_case *wide; /* or NULL */
     buf *why;
@@ -237,7 +215,6 @@ static bool judge_output(graph_case *r, judge *g, const json_t *j, uint32_t i)
     if (d.equal)
         return true;
     g->values_differ = d.values_differ;
-    g->half_values_differ = d.half_values_differ;
     buf_printf(g->why, "output %u %s", i, d.text);
     return false;
 }
@@ -269,13 +246,12 @@ static bool passes_wider(graph_case *r, judge *g, const json_t *j)
     return ok;
 }
 
-/* Whether the recorded operator's more frequent rounding explains the difference. */
-static bool passes_tenfold(graph_case *r, const judge *g, const json_t *j)
+/* Whether these are the outputs that PyTorch's own run of the graph gives, at the same bounds. */
+static bool passes_nodewise(graph_case *r, const judge *g)
 {
     buf unused = {0};
     judge again = {.bounds = g->bounds, .why = &unused};
-    again.bounds.tenfold = true;
-    bool ok = judge_outputs(r, &again, j);
+    bool ok = r->k->nodewise && judge_outputs(r, &again, r->k->nodewise);
     buf_fini(&unused);
     return ok;
 }
@@ -289,7 +265,7 @@ static golden_verdict judge_case(graph_case *r, const json_t *j, buf *why)
         return g.tainted ? CASE_UNVALUED : CASE_PASSED;
     if (g.values_differ && g.bounds.may_widen && passes_wider(r, &g, j))
         return CASE_BY_WIDER;
-    return g.half_values_differ && rounds_less(&r->gm->g) && passes_tenfold(r, &g, j) ? CASE_BY_ROUNDING : CASE_FAILED;
+    return passes_nodewise(r, &g) ? CASE_BY_NODES : CASE_FAILED;
 }
 
 static golden_verdict run_built(graph_case *r, const json_t *j, buf *why)
