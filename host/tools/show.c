@@ -75,7 +75,10 @@ static void format_float(const printer *p, double v, char *text, size_t cap)
     }
     format_plain(p->t->dtype, v, raw, sizeof raw);
     int before = (int)(strchr(raw, '.') - raw);
-    snprintf(text, cap, "%*s%s%*s", p->left - before, "", raw, p->right - (int)strlen(raw) + before + 1, "");
+    int after = p->right - (int)strlen(raw) + before + 1;
+    int n = snprintf(text, cap, "%*s%s%*s", p->left - before, "", raw, after, "");
+    if (n < 0 || (size_t)n >= cap)
+        snprintf(text, cap, "%.*s", (int)cap - 1, raw); /* too wide for a column: the number alone */
 }
 
 static void format_complex(num v, char *text, size_t cap)

@@ -194,7 +194,7 @@ static int64_t count_nan(const lanes *l, int64_t *first)
 /* The lower median; NaN, the first one, when there is any. */
 static int64_t find_median(lanes *l, int64_t rank)
 {
-    int64_t first, nth = (l->s.n - 1) / 2;
+    int64_t first = 0, nth = (l->s.n - 1) / 2;
     (void)rank;
     if (count_nan(l, &first))
         return first;
@@ -206,7 +206,7 @@ static int64_t find_median(lanes *l, int64_t rank)
  * nothing but NaN it is the one that a selection leaves in front. */
 static int64_t find_nanmedian(lanes *l, int64_t rank)
 {
-    int64_t first, nans = count_nan(l, &first), nth = (l->s.n - nans - 1) / 2;
+    int64_t first = 0, nans = count_nan(l, &first), nth = (l->s.n - nans - 1) / 2;
     (void)rank;
     if (nans == l->s.n)
         order_nth(l->lane, nth, l->s.n, order_up_float);
