@@ -36,6 +36,12 @@ unit_tests += %D%/unit/op/test_aten
 unit_tests += %D%/unit/op/test_aten_cxx
 tests_unit_op_test_aten_cxx_SOURCES = %D%/unit/op/test_aten_cxx.cpp
 unit_tests += %D%/unit/op/test_dispatch
+unit_tests += %D%/unit/op/test_norm
+unit_tests += %D%/unit/op/test_pointwise
+unit_tests += %D%/unit/op/test_reduce
+tests_unit_op_test_norm_SOURCES = %D%/unit/op/test_norm.c %D%/lib/op_text.c
+tests_unit_op_test_pointwise_SOURCES = %D%/unit/op/test_pointwise.c %D%/lib/op_text.c
+tests_unit_op_test_reduce_SOURCES = %D%/unit/op/test_reduce.c %D%/lib/op_text.c
 unit_tests += %D%/unit/op/test_rows
 unit_tests += %D%/unit/op/test_schema
 
@@ -58,7 +64,7 @@ endif
 TESTS += $(script_tests)
 EXTRA_DIST += $(script_tests) %D%/driver %D%/sum %D%/lib/tap.sh %D%/lib/tap.py \
 	%D%/features.py %D%/features.def
-noinst_HEADERS += %D%/lib/check.h %D%/unit/tensor/casts.def %D%/unit/graph/build.h %D%/unit/compile/fixture.h
+noinst_HEADERS += %D%/lib/check.h %D%/lib/op_text.h %D%/unit/tensor/casts.def %D%/unit/graph/build.h %D%/unit/compile/fixture.h
 
 # Runtimes with a config and a folder of their own: NAME_LDADD = $(world).
 check_LTLIBRARIES += %D%/lib/libworld.la

@@ -76,8 +76,10 @@ static bp_status measure(bp_ctx *c, const op_row *op, const batch *b, uint64_t m
     move_toward(b->mean, s->mean, groups, 1, b->momentum);
     move_toward(b->var, s->scale, groups, n / (n - 1), b->momentum);
     double *variance = tensor_ptr(s->scale);
-    for (int64_t i = 0; i < nstats; i++)
-        variance[i] = loop_round(d, 1 / sqrt((d == BP_BF16 ? loop_round(d, variance[i]) : variance[i]) + b->eps));
+    for (int64_t i = 0; i < nstats; i++) {
+        double v = d == BP_BF16 ? loop_round(d, variance[i]) : variance[i];
+        variance[i] = v == 0 && b->eps == 0 ? 0 : loop_round(d, 1 / sqrt(v + b->eps));
+    }
     return BP_OK;
 }
 
