@@ -42,6 +42,7 @@ unit_tests += %D%/unit/op/test_reduce
 tests_unit_op_test_norm_SOURCES = %D%/unit/op/test_norm.c %D%/lib/op_text.c
 tests_unit_op_test_pointwise_SOURCES = %D%/unit/op/test_pointwise.c %D%/lib/op_text.c
 tests_unit_op_test_reduce_SOURCES = %D%/unit/op/test_reduce.c %D%/lib/op_text.c
+unit_tests += %D%/unit/op/test_refusals
 unit_tests += %D%/unit/op/test_rows
 unit_tests += %D%/unit/op/test_schema
 

@@ -12,8 +12,9 @@
  * The same holds for the functions: an unset scalar, list, string, dtype, layout, device or memory format is what the
  * schema has as the default; a NULL tensor is None.
  *
- * A macro names the argument whose type picks the overload twice, so macros nested in that place double their text at
- * each level; nested in the first place they do not. */
+ * A compound literal with commas stands in parentheses, as in any macro. A macro names the argument whose type picks
+ * the overload twice, so macros nested in that place double their text at each level; nested in the first place they
+ * do not. */
 #ifndef BP_ARGS_H
 #define BP_ARGS_H
 
@@ -108,8 +109,9 @@ BP_EXTERN_C_END
 #define BP_SCALARS(...) \
     ((bp_scalars){(const bp_scalar[]){BP_EACH_(BP_SCALAR, __VA_ARGS__)}, BP_COUNT_(__VA_ARGS__), 1})
 #define BP_TENSORS(...) ((bp_tensors){(bp_tensor *const[]){__VA_ARGS__}, BP_COUNT_(__VA_ARGS__)})
-/* The empty list of sizes. */
+/* The empty lists. */
 #define BP_NO_DIMS ((bp_dims){0, 0, 1})
+#define BP_NO_TENSORS ((bp_tensors){0, 0})
 
 #define BP_COUNT_(...) BP_PICK_(__VA_ARGS__, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
 #define BP_PICK_(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, pick, ...) pick
@@ -235,5 +237,6 @@ struct floats {
 #define BP_SCALARS(...) (bp_::scalars{__VA_ARGS__}.list)
 #define BP_TENSORS(...) (bp_::tensors{__VA_ARGS__}.list)
 #define BP_NO_DIMS (bp_::sizes(std::initializer_list<bp_::size>{}).list)
+#define BP_NO_TENSORS (bp_::tensors().list)
 #endif
 #endif
