@@ -56,6 +56,8 @@ include %D%/golden/local.mk
 include %D%/oom/local.mk
 
 EXTRA_DIST += %D%/unit/op/core_schemas.txt
+EXTRA_DIST += %D%/models/digits/README.md %D%/models/digits/images.npy %D%/models/digits/labels.npy \
+	%D%/models/digits/logits.npy %D%/models/digits/train.py %D%/models/digits/weights.safetensors
 EXTRA_DIST += %D%/unit/graph/expected.py %D%/unit/graph/expected %D%/unit/tools/shown.py %D%/unit/tools/shown
 
 if HAVE_CMOCKA
