@@ -70,7 +70,6 @@ guard_builder *guard_begin(bp_ctx *c, const guard_source *sources, uint32_t nsou
         return NULL;
     }
     *b = (guard_builder){.c = c, .sources = sources, .in = in, .nsources = nsources, .added = added};
-    add_rec(b, (guard_rec){.kind = GUARD_COUNT, .word = in->nargs});
     return b;
 }
 
@@ -83,6 +82,7 @@ void guard_add_ambient(guard_builder *b)
         return;
     memcpy(b->words.at + at, &b->c->ambient, sizeof(ambient));
     add_rec(b, (guard_rec){.kind = GUARD_AMBIENT, .at = at});
+    add_rec(b, (guard_rec){.kind = GUARD_COUNT, .word = b->in->nargs});
 }
 
 static void add_tensor(guard_builder *b, uint32_t i, const bp_tensor *t)

@@ -22,4 +22,4 @@ conf/uninstalled/backends.d/demo.ini: %D%/demo.ini.in Makefile
 .PHONY: demo
 demo: all
 	@BACKPLANE_SYSCONFDIR='$(abs_top_builddir)/conf/uninstalled' ./%D%/demo $(srcdir)/tests/models/digits
-	@BACKPLANE_SYSCONFDIR='$(abs_top_builddir)/conf/uninstalled' ./backplane backends
+	@BACKPLANE_SYSCONFDIR='$(abs_top_builddir)/conf/uninstalled' ./backplane backends --all --probe
