@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct { epochs epochs; pthread_mutex_t lock; code *codes; } cache_room; /* lock: the list of codes */
+typedef struct { epochs epochs; pthread_mutex_t lock; fn_code *codes; } cache_room; /* lock: the list of codes */
 
 /* -- the runtime's part -------------------------------------------------------------------------------------------- */
 
@@ -87,7 +87,7 @@ void code_leave(bp_ctx *c, epochs *e)
 
 /* -- states -------------------------------------------------------------------------------------------------------- */
 
-static code_state *new_state(code *k)
+static code_state *new_state(fn_code *k)
 {
     code_state *s = calloc(1, sizeof *s);
     if (!s || pthread_mutex_init(&s->notes, NULL)) {
@@ -219,7 +219,7 @@ static char **copy_options(const char *const *options)
 }
 
 /* The copies are ours to free, though readers see them as const. */
-static void drop_code(code *k)
+static void drop_code(fn_code *k)
 {
     destroy_state(atomic_load(&k->state));
     union { const char *const *seen; char **own; } options = {k->is.options};
@@ -231,10 +231,10 @@ static void drop_code(code *k)
     free(k);
 }
 
-static code *make_code(bp_ctx *c, const code_identity *is)
+static fn_code *make_code(bp_ctx *c, const code_identity *is)
 {
     static atomic_ullong ids;
-    code *k = calloc(1, sizeof *k);
+    fn_code *k = calloc(1, sizeof *k);
     if (!k)
         return ctx_nomem(c), NULL;
     atomic_init(&k->refs, 1);
@@ -253,9 +253,9 @@ static code *make_code(bp_ctx *c, const code_identity *is)
     return ctx_nomem(c), NULL;
 }
 
-static code *find_locked(cache_room *room, const code_identity *is)
+static fn_code *find_locked(cache_room *room, const code_identity *is)
 {
-    for (code *k = room->codes; k; k = k->next)
+    for (fn_code *k = room->codes; k; k = k->next)
         if (identity_eq(&k->is, is)) {
             atomic_fetch_add(&k->refs, 1);
             return k;
@@ -263,24 +263,24 @@ static code *find_locked(cache_room *room, const code_identity *is)
     return NULL;
 }
 
-code *code_find(bp_ctx *c, const code_identity *is)
+fn_code *code_find(bp_ctx *c, const code_identity *is)
 {
     cache_room *room = room_of(c->rt);
     if (!room)
         return NULL;
     pthread_mutex_lock(&room->lock);
-    code *k = find_locked(room, is);
+    fn_code *k = find_locked(room, is);
     pthread_mutex_unlock(&room->lock);
     return k;
 }
 
-code *code_get(bp_ctx *c, const code_identity *is)
+fn_code *code_get(bp_ctx *c, const code_identity *is)
 {
     cache_room *room = room_of(c->rt);
     if (!room)
         return ctx_nomem(c), NULL;
     pthread_mutex_lock(&room->lock);
-    code *k = find_locked(room, is);
+    fn_code *k = find_locked(room, is);
     if (!k && (k = make_code(c, is))) {
         k->next = room->codes;
         room->codes = k;
@@ -289,14 +289,14 @@ code *code_get(bp_ctx *c, const code_identity *is)
     return k;
 }
 
-void code_unref(code *k)
+void code_unref(fn_code *k)
 {
     if (!k)
         return;
     cache_room *room = room_of(k->rt);
     pthread_mutex_lock(&room->lock);
     bool last = atomic_fetch_sub(&k->refs, 1) == 1;
-    for (code **at = &room->codes; last && *at; at = &(*at)->next)
+    for (fn_code **at = &room->codes; last && *at; at = &(*at)->next)
         if (*at == k) {
             *at = k->next;
             break;
@@ -330,7 +330,7 @@ bp_status code_reset_all(bp_ctx *c)
         return ctx_nomem(c);
     bp_status st = BP_OK;
     pthread_mutex_lock(&room->lock);
-    for (code *k = room->codes; k && st == BP_OK; k = k->next) {
+    for (fn_code *k = room->codes; k && st == BP_OK; k = k->next) {
         code_state *fresh = new_state(k);
         if (!fresh) {
             st = ctx_nomem(c);

@@ -19,11 +19,11 @@ typedef struct {
 } code_counters;
 
 typedef struct { char *file; int32_t line; char *reason; bool is_break; uint32_t times; } code_break;
-typedef struct code code;
+typedef struct fn_code fn_code;
 
 typedef struct code_state {
     epoch_link link;
-    code *code;
+    fn_code *code;
     place root;
     segment_store store;
     atomic_flag claim;
@@ -54,25 +54,25 @@ typedef struct {
     int32_t line;
 } code_identity;
 
-struct code {
+struct fn_code {
     atomic_uint refs;
     code_identity is;             /* owns its strings */
     uint64_t id;                  /* a number of its own: gm_code_id */
     bp_runtime *rt;
     _Atomic(code_state *) state;
-    code *next;                   /* in the registry */
+    fn_code *next;                   /* in the registry */
 };
 
 /* Finds a living code of equal identity, or makes one. A reference to the caller. NULL: out of memory. */
-code *code_get(bp_ctx *c, const code_identity *is);
-code *code_find(bp_ctx *c, const code_identity *is); /* NULL: there is none */
-void code_unref(code *k);
+fn_code *code_get(bp_ctx *c, const code_identity *is);
+fn_code *code_find(bp_ctx *c, const code_identity *is); /* NULL: there is none */
+void code_unref(fn_code *k);
 /* A region of its own. */
 uint64_t code_new_region(void);
 /* Replaces the state of every code of the runtime. */
 bp_status code_reset_all(bp_ctx *c);
 
-static inline code_state *code_state_of(code *k) { return atomic_load(&k->state); }
+static inline code_state *code_state_of(fn_code *k) { return atomic_load(&k->state); }
 static inline bool code_claim(code_state *s)
 {
     return !atomic_flag_test_and_set_explicit(&s->claim, memory_order_acquire);

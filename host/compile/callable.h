@@ -17,7 +17,7 @@ struct bp_callable {
     bp_fn fn;
     void *user;
     backend *backend;     /* NULL for a disabled one */
-    code *code;           /* NULL for a disabled one */
+    fn_code *code;           /* NULL for a disabled one */
     code_identity shared; /* of an isolated callable: the default region's code, read on a miss */
     int32_t recompile_limit; /* 0: the config's */
     bool disabled, isolated, fullgraph;

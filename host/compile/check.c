@@ -1,5 +1,5 @@
-/* check_capture: before a commit the function is captured again along what the call has observed. What it records must be
- * what was recorded; a function that reads something no guard sees is found here (C5.2). */
+/* check_capture: before a commit the function is captured again along what the call has observed. What it records must
+ * be what was recorded; a function that reads something no guard sees is found here (C5.2). */
 #include "host/base/env.h"
 #include "host/compile/callable.h"
 #include <string.h>

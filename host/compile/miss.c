@@ -180,7 +180,7 @@ static step capture(call *k, tree_node *parent)
 static step borrow(call *k)
 {
     code_state *own = k->st;
-    code *shared = k->g->isolated ? code_find(k->c, &k->g->shared) : NULL;
+    fn_code *shared = k->g->isolated ? code_find(k->c, &k->g->shared) : NULL;
     if (!shared)
         return STEP_MISS;
     k->st = code_state_of(shared);
