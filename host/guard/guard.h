@@ -20,7 +20,7 @@ typedef struct guard_builder guard_builder;
 /* -- building; a builder is sticky and is consumed by guard_finish. sources and in, with what they point to, are
  * borrowed until then. A NULL builder (out of memory) is accepted everywhere. -- */
 guard_builder *guard_begin(bp_ctx *c, const guard_source *sources, uint32_t nsources, const guard_inputs *in);
-void guard_add_ambient(guard_builder *b);                 /* the whole call's: modes as they are now, number of arguments */
+void guard_add_ambient(guard_builder *b);                 /* the modes as they are now; the number of arguments */
 void guard_add_input(guard_builder *b, uint32_t i);       /* kind, and all that C6 and contract 7.2 say of a tensor */
 /* Which inputs are the same object, which are not: each input that has a guard in this set against all others, so that
  * a set of a branch covers the inputs of its ancestors too. */
