@@ -152,6 +152,8 @@ static void *make_room(bp_runtime *rt)
     if (ok && config_load(&room->config, rt->config_path) == BP_OK)
         for (uint32_t i = 0; ok && i < room->config.backends.len; i++)
             ok = add_section(room, room->config.backends.at[i]);
+    if (room->config.error.code == BP_RESOURCE_EXHAUSTED)
+        ok = false; /* no fault of the files: tried again at the next use */
     if (ok)
         return room;
     destroy_room(rt, room);

@@ -152,7 +152,7 @@ static bp_status fill_link(bp_ctx *c, chain *ch, chain_link *l, const char *text
     name = l->is_optional ? str_trim((str){name.s + 1, name.n - 1}) : name;
     if (!name.n)
         return ctx_fail(c, BP_INVALID_ARGUMENT, "a chain holds an empty name");
-    if (!(l->name = strndup(name.s, name.n)))
+    if (!(l->name = str_dup(name)))
         return diag_nomem(&c->diag);
     const backend *b = backend_find(c->rt, l->name);
     if (b)

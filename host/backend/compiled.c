@@ -164,10 +164,9 @@ static bp_status align_input(bp_run *r, uint32_t i, size_t align, bp_view *out)
         return BP_RESOURCE_EXHAUSTED;
     if (!r->aligned[i]) {
         size_t n = tensor_span_bytes(t);
-        if (posix_memalign(&r->aligned[i], align, n) != 0) {
-            r->aligned[i] = NULL;
+        r->aligned[i] = aligned_alloc(align, (n + align) & ~(align - 1));
+        if (!r->aligned[i])
             return BP_RESOURCE_EXHAUSTED;
-        }
         memcpy(r->aligned[i], tensor_ptr(t), n);
     }
     out->data = r->aligned[i];
@@ -178,7 +177,7 @@ bp_status run_view_input(bp_run *r, uint32_t i, bp_view *out)
 {
     tensor_get_view(r->inputs[i], out);
     size_t align = r->k->b->info.min_alignment;
-    if (align < 2 * sizeof(void *) || (uintptr_t)out->data % align == 0)
+    if (align < 2 * sizeof(void *) || !out->data || (uintptr_t)out->data % align == 0)
         return BP_OK;
     return align_input(r, i, align, out);
 }

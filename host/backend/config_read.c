@@ -75,7 +75,7 @@ static config_section *find_section(reader *r, str name)
         if (str_is(name, r->cfg->backends.at[i]->name))
             return r->cfg->backends.at[i];
     config_section *s = calloc(1, sizeof *s);
-    if (s && (s->name = strndup(name.s, name.n)) && vec_push(&r->cfg->backends, s))
+    if (s && (s->name = str_dup(name)) && vec_push(&r->cfg->backends, s))
         return s;
     if (s)
         free(s->name);

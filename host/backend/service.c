@@ -57,11 +57,10 @@ bp_status service_init_fail_text(const bp_host *host, bp_status code, const char
 void *service_alloc(const bp_host *host, size_t nbytes, size_t align)
 {
     (void)host;
-    void *p = NULL;
     size_t to = align < sizeof(void *) ? 64 : align;
-    if (to & (to - 1))
+    if ((to & (to - 1)) || nbytes > SIZE_MAX - to)
         return NULL;
-    return posix_memalign(&p, to, nbytes ? nbytes : 1) == 0 ? p : NULL;
+    return aligned_alloc(to, (nbytes + to) & ~(to - 1));
 }
 
 void service_free(const bp_host *host, void *p)

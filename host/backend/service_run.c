@@ -5,8 +5,13 @@
 bp_compiled *service_compiled_new(bp_graph_module *gm, bp_run_fn run, bp_destroy_fn destroy, void *state)
 {
     compile_record *record = compile_record_of(gm);
-    if (!record || !run)
+    if (!record)
         return NULL;
+    if (!run) {
+        diag_clear(&record->inner);
+        diag_fail(&record->inner, BP_INVALID_ARGUMENT, "compiled_new wants a run function, got NULL");
+        return NULL;
+    }
     bp_compiled *k = compiled_of_run(record->c, record->b, run, destroy, state);
     if (!k) {
         record->inner = record->c->diag;

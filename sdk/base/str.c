@@ -60,6 +60,17 @@ bool str_is_utf8(str a)
     return true;
 }
 
+char *str_dup(str a)
+{
+    char *s = a.n < SIZE_MAX ? malloc(a.n + 1) : NULL;
+    if (!s)
+        return NULL;
+    if (a.n)
+        memcpy(s, a.s, a.n);
+    s[a.n] = '\0';
+    return s;
+}
+
 str str_split(str *rest, char sep)
 {
     const char *at = rest->n ? memchr(rest->s, sep, rest->n) : NULL;

@@ -18,6 +18,7 @@ bool str_is(str a, const char *b);
 bool str_starts(str a, const char *prefix);
 str str_trim(str a);                          /* without blanks at both ends */
 bool str_is_utf8(str a);                      /* well-formed, without surrogates and overlong forms */
+char *str_dup(str a);                         /* for the caller to free; NULL: out of memory */
 /* Cuts *rest at the first `sep` and returns what is before it; *rest becomes empty (s NULL) at the end. */
 str str_split(str *rest, char sep);
 

@@ -11,3 +11,9 @@ tests_oom_test_rooms_LDADD = $(LDADD) $(JANSSON_LIBS)
 unit_tests += %D%/test_graph
 tests_oom_test_graph_SOURCES = %D%/test_graph.c tests/lib/oom.c tests/lib/oom.h
 tests_oom_test_graph_LDFLAGS = $(OOM_LINK)
+
+unit_tests += %D%/test_backend
+tests_oom_test_backend_SOURCES = %D%/test_backend.c tests/lib/oom.c tests/lib/oom.h
+tests_oom_test_backend_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+tests_oom_test_backend_LDFLAGS = $(OOM_LINK)
+tests_oom_test_backend_LDADD = $(LDADD) $(JANSSON_LIBS)

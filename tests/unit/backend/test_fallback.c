@@ -17,7 +17,7 @@ static const char GRAPH[] = "graph g {\n"
 
 /* -- a backend whose runs do as they are told ---------------------------------------------------------------------- */
 
-static struct { atomic_int runs, inside, overlaps, destroyed; bp_status fails; bool slow; int owned; } told;
+static struct { atomic_int runs, inside, overlaps, destroyed, owned; bp_status fails; bool slow; } told;
 
 static bp_status run(void *state, bp_run *r)
 {
