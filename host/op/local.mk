@@ -85,3 +85,5 @@ libhost_la_SOURCES += %D%/reference/resample.c %D%/reference/resample_typed.h
 libhost_la_SOURCES += %D%/reference/grid.c %D%/reference/grid_typed.h
 libhost_la_SOURCES += %D%/shape_pad.c %D%/reference/pad.c
 libhost_la_SOURCES += %D%/shape_overwrite.c %D%/reference/overwrite.c
+libhost_la_SOURCES += %D%/reference/compose.c %D%/reference/compose.h %D%/reference/chain.c %D%/reference/einsum.c
+libhost_la_SOURCES += %D%/shape_attention.c %D%/reference/attention.c

@@ -5,16 +5,34 @@
 #include <stdlib.h>
 #include <string.h>
 
+struct work_entry {
+    work_entry *before;
+    bp_tensor *t, *result; /* a reference; what it is copied to in the end, or NULL */
+    void *memory;
+};
+
+static work_entry *add_entry(work *w)
+{
+    work_entry *e = arena_alloc(&w->c->scratch, sizeof *e);
+    if (!e) {
+        diag_nomem(&w->c->diag);
+        return NULL;
+    }
+    e->before = w->last;
+    w->last = e;
+    return e;
+}
+
 /* Takes over the reference t; on failure gives it up. */
 static bp_tensor *keep(work *w, bp_tensor *t, bp_tensor *result)
 {
-    if (t && w->n == WORK_MAX) {
+    work_entry *e = t ? add_entry(w) : NULL;
+    if (!e) {
         tensor_unref(t);
-        ctx_fail(w->c, BP_RESOURCE_EXHAUSTED, "a kernel with more than %d operands", WORK_MAX);
         return NULL;
     }
-    if (t)
-        w->at[w->n].t = t, w->at[w->n].result = result, w->at[w->n++].memory = NULL;
+    e->t = t;
+    e->result = result;
     return t;
 }
 
@@ -66,6 +84,8 @@ bp_tensor *work_expand(work *w, const bp_tensor *t, uint32_t rank, const bp_dim 
     return work_view(w, t, &m);
 }
 
+bp_tensor *work_own(work *w, bp_tensor *t) { return keep(w, t, NULL); }
+
 bp_tensor *work_view(work *w, const bp_tensor *t, const tensor_meta *m)
 {
     union {
@@ -103,14 +123,13 @@ bool work_fits(const bp_tensor *t, uint32_t rank, const bp_dim *sizes)
 void *work_alloc(work *w, int64_t count, size_t size)
 {
     size_t bytes;
-    if (!work_ok(w))
+    work_entry *e = work_ok(w) ? add_entry(w) : NULL;
+    if (!e)
         return NULL;
-    void *p = checked_size_mul((size_t)count, size, &bytes) && w->n < WORK_MAX ? malloc(bytes + 1) : NULL;
-    if (p)
-        w->at[w->n].memory = p, w->at[w->n].t = NULL, w->at[w->n++].result = NULL;
-    else
+    e->memory = checked_size_mul((size_t)count, size, &bytes) ? malloc(bytes + 1) : NULL;
+    if (!e->memory)
         diag_nomem(&w->c->diag);
-    return p;
+    return e->memory;
 }
 
 void work_clear(bp_tensor *t)
@@ -122,13 +141,13 @@ void work_clear(bp_tensor *t)
 
 bp_status work_end(work *w)
 {
-    for (uint32_t i = 0; i < w->n; i++) {
-        if (w->at[i].result && work_ok(w))
-            tensor_copy(w->c, w->at[i].result, w->at[i].t);
-        tensor_unref(w->at[i].t);
-        free(w->at[i].memory);
+    for (work_entry *e = w->last; e; e = e->before) {
+        if (e->result && work_ok(w))
+            tensor_copy(w->c, e->result, e->t);
+        tensor_unref(e->t);
+        free(e->memory);
     }
-    w->n = 0;
+    w->last = NULL;
     return w->c->diag.code;
 }
 

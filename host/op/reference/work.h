@@ -11,12 +11,8 @@
 #define HOST_OP_REFERENCE_WORK_H
 #include "host/op/op.h"
 
-enum { WORK_MAX = 64 };
-typedef struct {
-    bp_ctx *c;
-    uint32_t n;
-    struct { bp_tensor *t, *result; void *memory; } at[WORK_MAX];
-} work;
+typedef struct work_entry work_entry;
+typedef struct { bp_ctx *c; work_entry *last; } work; /* what is held lies in the context's scratch arena */
 
 /* t's elements, contiguous and of this type: t itself when it is so already. dtype UNSET: t's own. NULL gives NULL. */
 bp_tensor *work_in(work *w, bp_tensor *t, bp_dtype dtype);
@@ -28,6 +24,8 @@ bp_tensor *work_out_copy(work *w, bp_tensor *t, bp_tensor *from);
 bp_tensor *work_expand(work *w, const bp_tensor *t, uint32_t rank, const bp_dim *sizes);
 /* t's elements as one vector. */
 bp_tensor *work_flat(work *w, bp_tensor *t);
+/* Takes over a reference until work_end; NULL gives NULL. */
+bp_tensor *work_own(work *w, bp_tensor *t);
 /* A view of t that lives until work_end. */
 bp_tensor *work_view(work *w, const bp_tensor *t, const tensor_meta *m);
 /* A new contiguous tensor that lives until work_end. */

@@ -1,0 +1,265 @@
+/* Chains of matrix products: multi_dot, matrix_power, vecdot, bilinear forms. */
+#include "host/op/reference/compose.h"
+#include "host/op/rows.h"
+#include <string.h>
+
+enum { CHAIN_MAX = 64 };
+
+/* -- multi_dot: the order of multiplication with the fewest products -- */
+
+/* cost[i][j] of the products i .. j, and where the last one splits them. */
+typedef struct { double cost[CHAIN_MAX][CHAIN_MAX]; uint8_t split[CHAIN_MAX][CHAIN_MAX]; } plan;
+
+static void make_plan(plan *p, const int64_t *sizes, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        p->cost[i][i] = 0;
+    for (uint32_t length = 1; length < n; length++) {
+        for (uint32_t i = 0, j = length; j < n; i++, j++) {
+            p->cost[i][j] = -1;
+            for (uint32_t k = i; k < j; k++) {
+                double cost = p->cost[i][k] + p->cost[k + 1][j] +
+                    (double)sizes[i] * (double)sizes[k + 1] * (double)sizes[j + 1];
+                if (p->cost[i][j] < 0 || cost < p->cost[i][j])
+                    p->cost[i][j] = cost, p->split[i][j] = (uint8_t)k;
+            }
+        }
+    }
+}
+
+static bp_tensor *multiply(work *w, const plan *p, bp_tensor *const *ops, uint32_t i, uint32_t j)
+{
+    if (i == j)
+        return ops[i];
+    uint32_t k = p->split[i][j];
+    bp_tensor *left = multiply(w, p, ops, i, k), *right = multiply(w, p, ops, k + 1, j);
+    return compose_two(w, ROW_mm_default, left, right);
+}
+
+/* Two sizes are enough for three factors, and PyTorch takes the left product first when they are equal. */
+static bp_tensor *multiply_three(work *w, bp_tensor *const *ops)
+{
+    double a = (double)tensor_dim(ops[0], 0), b = (double)tensor_dim(ops[1], 0), c = (double)tensor_dim(ops[2], 0);
+    double d = (double)tensor_dim(ops[2], 1);
+    if (a * c * (b + d) > b * d * (a + c))
+        return compose_two(w, ROW_mm_default, ops[0], compose_two(w, ROW_mm_default, ops[1], ops[2]));
+    return compose_two(w, ROW_mm_default, compose_two(w, ROW_mm_default, ops[0], ops[1]), ops[2]);
+}
+
+static bp_tensor *multiply_all(work *w, bp_tensor *const *ops, uint32_t n)
+{
+    int64_t sizes[CHAIN_MAX + 1];
+    if (n == 2)
+        return compose_two(w, ROW_mm_default, ops[0], ops[1]);
+    if (n == 3)
+        return multiply_three(w, ops);
+    plan *p = arena_alloc(&w->c->scratch, sizeof *p);
+    if (!p) {
+        diag_nomem(&w->c->diag);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        sizes[i] = tensor_dim(ops[i], 0);
+    sizes[n] = tensor_dim(ops[n - 1], 1);
+    make_plan(p, sizes, n);
+    return multiply(w, p, ops, 0, n - 1);
+}
+
+/* The first and the last factor may be vectors: a row and a column, which the result then lacks. */
+static bp_tensor *multi_dot(work *w, const op_row *op, const bp_value *args)
+{
+    uint32_t n = arg_list_len(args, 0), rank = 0;
+    bp_tensor *ops[CHAIN_MAX];
+    int64_t sizes[2];
+    if (n < 2 || n > CHAIN_MAX / 2) {
+        op_fail(w->c, op, BP_INVALID_ARGUMENT, "%u factors: there must be 2 to %d", n, CHAIN_MAX / 2);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        ops[i] = arg_list_tensor(args, 0, i);
+        bool end = i == 0 || i == n - 1, vector = end && ops[i]->rank == 1;
+        if (!vector && ops[i]->rank != 2) {
+            op_fail(w->c, op, BP_INVALID_ARGUMENT, "factor %u has %u dimensions", i, ops[i]->rank);
+            return NULL;
+        }
+        if (vector)
+            ops[i] = compose_unsqueeze(w, ops[i], i == 0 ? 0 : 1);
+        if (!ops[i])
+            return NULL;
+        if (i == 0 && !vector)
+            sizes[rank++] = tensor_dim(ops[0], 0);
+        if (i == n - 1 && !vector)
+            sizes[rank++] = tensor_dim(ops[i], 1);
+    }
+    return compose_reshape(w, multiply_all(w, ops, n), rank, sizes);
+}
+
+bp_status shape_multi_dot(bp_ctx *c, shape_call *s) { return compose_shape(c, s, multi_dot); }
+bp_status kernel_multi_dot(bp_ctx *c, op_call *k) { return compose_run(c, k, multi_dot); }
+
+/* -- matrix_power: by squaring -- */
+
+static bp_tensor *matrix_power(work *w, const op_row *op, const bp_value *args)
+{
+    bp_tensor *self = arg_tensor(args, 0), *square = self, *result = NULL;
+    int64_t n = arg_int(w->c, args, 1);
+    if (self->rank < 2 || tensor_dim(self, self->rank - 1) != tensor_dim(self, self->rank - 2)) {
+        op_fail(w->c, op, BP_INVALID_ARGUMENT, "the argument must be a square matrix, or a batch of them");
+        return NULL;
+    }
+    if (n <= 0) {
+        op_fail(w->c, op, BP_UNIMPLEMENTED, "the power %lld of a matrix", (long long)n);
+        return NULL;
+    }
+    if (n == 3)
+        return compose_two(w, ROW_matmul_default, compose_two(w, ROW_matmul_default, self, self), self);
+    for (; n > 0; n /= 2) {
+        if (n % 2)
+            result = result ? compose_two(w, ROW_matmul_default, result, square) : square;
+        if (n > 1)
+            square = compose_two(w, ROW_matmul_default, square, square);
+    }
+    return result;
+}
+
+bp_status shape_matrix_power(bp_ctx *c, shape_call *s)
+{
+    const bp_tensor *t = arg_tensor(s->args, 0);
+    TRY(compose_shape(c, s, matrix_power));
+    layout_contiguous(c, t->rank, s->out[0].meta.sizes, s->out[0].meta.strides);
+    return c->diag.code;
+}
+bp_status kernel_matrix_power(bp_ctx *c, op_call *k) { return compose_run(c, k, matrix_power); }
+
+/* -- vecdot -- */
+
+static bp_tensor *vecdot(work *w, const op_row *op, const bp_value *args)
+{
+    bp_tensor *x = arg_tensor(args, 0), *y = arg_tensor(args, 1);
+    int64_t dim = arg_int(w->c, args, 2);
+    if (dtype_is_complex(x->dtype)) {
+        op_fail(w->c, op, BP_UNIMPLEMENTED, "vecdot of complex numbers");
+        return NULL;
+    }
+    if (x->rank == 1 && y->rank == 1)
+        return compose_two(w, ROW_dot_default, x, y);
+    return compose_sum(w, compose_two(w, ROW_mul_tensor, x, y), 1, &dim, false);
+}
+
+bp_status shape_vecdot(bp_ctx *c, shape_call *s) { return compose_shape(c, s, vecdot); }
+bp_status kernel_vecdot(bp_ctx *c, op_call *k) { return compose_run(c, k, vecdot); }
+
+/* -- bilinear forms -- */
+
+/* Dimensions of size 1 at the places that a list names. */
+static bp_tensor *expand_at(work *w, bp_tensor *t, const bp_value *args, uint32_t i)
+{
+    for (uint32_t k = 0; t && k < arg_list_len(args, i); k++)
+        t = compose_unsqueeze(w, t, arg_list_dim(args, i, k).value);
+    return t;
+}
+
+static bp_tensor *slice_at(work *w, bp_tensor *t, int64_t dim, int64_t k)
+{
+    bp_value args[] = {value_tensor(t), value_int(dim), value_int(k), value_int(k + 1)};
+    return t && tensor_dim(t, (uint32_t)dim) != 1 ? work_call(w, ROW_slice_tensor, 4, args) : t;
+}
+
+/* i1 i2 i3, all expanded to one rank; which dimensions are summed, with the third factor or before it. */
+typedef struct { bp_tensor *t[3]; uint32_t rank; uint64_t sum, first, second; int64_t unroll; } form;
+
+static bool read_form(work *w, const op_row *op, const bp_value *args, form *f)
+{
+    *f = (form){.rank = arg_tensor(args, 0)->rank + arg_list_len(args, 3)};
+    for (uint32_t i = 0; i < 3; i++) {
+        f->t[i] = expand_at(w, arg_tensor(args, i), args, 3 + i);
+        if (!f->t[i] || f->t[i]->rank != f->rank) {
+            op_fail(w->c, op, BP_INVALID_ARGUMENT, "the expanded arguments differ in their dimensions");
+            return false;
+        }
+    }
+    f->unroll = layout_wrap_dim(w->c, arg_int(w->c, args, 7), f->rank);
+    for (uint32_t k = 0; work_ok(w) && k < arg_list_len(args, 6); k++)
+        f->sum |= 1ull << layout_wrap_dim(w->c, arg_list_dim(args, 6, k).value, f->rank);
+    for (uint32_t k = 0; k < arg_list_len(args, 5); k++)
+        f->first |= 1ull << arg_list_dim(args, 5, k).value;
+    uint64_t now = work_ok(w) ? f->sum & ~(1ull << f->unroll) : 0;
+    f->second = now & ~f->first;
+    f->first &= now;
+    return work_ok(w);
+}
+
+static bp_tensor *zeros_of(work *w, const bp_tensor *t, uint32_t rank, const int64_t *sizes)
+{
+    if (!work_ok(w))
+        return NULL;
+    bp_value args[] = {value_ints(w->c, sizes, rank), value_dtype(t->dtype)};
+    return work_call(w, ROW_zeros_default, 2, args);
+}
+
+/* As PyTorch does, one slice of the unrolled dimension after the other: its sum is rounded each time. */
+static bp_tensor *trilinear(work *w, const op_row *op, const bp_value *args)
+{
+    form f;
+    bp_tensor *total = NULL;
+    int64_t sizes[TENSOR_MAX_RANK], n = 1;
+    uint32_t rank = 0;
+    if (!read_form(w, op, args, &f))
+        return NULL;
+    uint32_t d = (uint32_t)f.unroll;
+    for (uint32_t i = 0; i < 3; i++)
+        n = tensor_dim(f.t[i], d) == 1 ? n : tensor_dim(f.t[i], d);
+    for (uint32_t k = 0; k < f.rank; k++) {
+        if (f.sum >> k & 1)
+            continue;
+        sizes[rank] = 1;
+        for (uint32_t i = 0; i < 3; i++)
+            sizes[rank] = tensor_dim(f.t[i], k) == 1 ? sizes[rank] : tensor_dim(f.t[i], k);
+        rank++;
+    }
+    for (int64_t k = 0; work_ok(w) && k < n; k++) {
+        bp_tensor *pair = compose_sumproduct(w, slice_at(w, f.t[0], d, k), slice_at(w, f.t[1], d, k), f.first);
+        bp_tensor *all = compose_sumproduct(w, pair, slice_at(w, f.t[2], d, k), f.second);
+        bp_value both[] = {value_tensor(total), value_tensor(all)}, cat[] = {value_list(both, 2), value_int(d)};
+        if (!total || !all)
+            total = all;
+        else
+            total = f.sum >> d & 1 ? compose_two(w, ROW_add_tensor, total, all) : work_call(w, ROW_cat_default, 2, cat);
+    }
+    return n ? compose_reshape(w, total, rank, sizes) : zeros_of(w, f.t[0], rank, sizes);
+}
+
+bp_status shape_trilinear(bp_ctx *c, shape_call *s) { return compose_shape(c, s, trilinear); }
+bp_status kernel_trilinear(bp_ctx *c, op_call *k) { return compose_run(c, k, trilinear); }
+
+/* input1 W input2 + bias, over the last dimensions of the inputs. */
+static bp_tensor *bilinear(work *w, const op_row *op, const bp_value *args)
+{
+    bp_tensor *a = arg_tensor(args, 0), *b = arg_tensor(args, 1), *weight = arg_tensor(args, 2);
+    int64_t sizes[TENSOR_MAX_RANK], rows = 1;
+    bool fits = a->rank > 0 && a->rank == b->rank && weight->rank == 3;
+    for (uint32_t d = 0; fits && d + 1 < a->rank; d++) {
+        fits = tensor_dim(a, d) == tensor_dim(b, d);
+        sizes[d] = tensor_dim(a, d);
+        rows *= sizes[d];
+    }
+    uint32_t last = fits ? a->rank - 1u : 0;
+    if (!fits || tensor_dim(a, last) != tensor_dim(weight, 1) || tensor_dim(b, last) != tensor_dim(weight, 2)) {
+        op_fail(w->c, op, BP_INVALID_ARGUMENT, "the inputs must differ in their last size only, and fit the weight's");
+        return NULL;
+    }
+    sizes[last] = tensor_dim(weight, 0);
+    a = compose_reshape(w, a, 2, (int64_t[]){rows, tensor_dim(a, last)});
+    b = compose_reshape(w, b, 2, (int64_t[]){rows, tensor_dim(b, last)});
+    if (!work_ok(w))
+        return NULL;
+    bp_value form_args[] = {value_tensor(a), value_tensor(weight), value_tensor(b),
+                            value_ints(w->c, (int64_t[]){1, 3}, 2), value_ints(w->c, (int64_t[]){0}, 1),
+                            value_ints(w->c, (int64_t[]){1, 2}, 2), value_ints(w->c, (int64_t[]){2, 3}, 2)};
+    bp_tensor *t = work_call(w, ROW_private_trilinear_default, 7, form_args);
+    t = compose_reshape(w, t, last + 1, sizes);
+    return arg_is_none(args, 3) ? t : compose_two(w, ROW_add_tensor, t, arg_tensor(args, 3));
+}
+
+bp_status shape_bilinear(bp_ctx *c, shape_call *s) { return compose_shape(c, s, bilinear); }
+bp_status kernel_bilinear(bp_ctx *c, op_call *k) { return compose_run(c, k, bilinear); }
