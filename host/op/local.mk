@@ -87,3 +87,4 @@ libhost_la_SOURCES += %D%/shape_pad.c %D%/reference/pad.c
 libhost_la_SOURCES += %D%/shape_overwrite.c %D%/reference/overwrite.c
 libhost_la_SOURCES += %D%/reference/compose.c %D%/reference/compose.h %D%/reference/chain.c %D%/reference/einsum.c
 libhost_la_SOURCES += %D%/shape_attention.c %D%/reference/attention.c
+libhost_la_SOURCES += %D%/shape_random.c %D%/reference/random.c
