@@ -123,6 +123,7 @@ static bp_value *functional_args(trace *t, const op_call *k)
         return trace_nomem(t), NULL;
     for (uint32_t i = 0; i < to->nargs; i++) {
         int32_t j = schema_find(from, to->args[i].name);
+        j = j < 0 && i == 0 ? 0 : j; /* dropout's input is dropout_'s self */
         args[i] = j >= 0 ? k->args[j] : to->args[i].has_default ? to->args[i].default_value : value_none();
     }
     return trace_refs(t, args, to->nargs);
@@ -241,6 +242,16 @@ static bp_status record(trace *t, op_call *k)
     return record_functional(t, k);
 }
 
+/* Results as fakes. An index by a mask is the row's affair only when it is called: its sizes depend on data. */
+static bp_status run_fake(trace *t, op_call *k)
+{
+    bp_status st = op_run_fake(t->c, k);
+    if (st != BP_FAILED_PRECONDITION || k->op->functional)
+        return st;
+    diag_clear(&t->c->diag);
+    return trace_stop(t, TRACE_DECLINED, "%s gives a result whose size depends on data", k->op->target);
+}
+
 bp_status trace_call(bp_ctx *c, dispatch_mode *self, void *op_call_)
 {
     trace *t = (trace *)self;
@@ -254,7 +265,7 @@ bp_status trace_call(bp_ctx *c, dispatch_mode *self, void *op_call_)
     if (k->op->flags & OP_ITEM)
         return ask(t, k);
     TRY(decline(t, k));
-    TRY(op_run_fake(c, k));
+    TRY(run_fake(t, k));
     bp_status st = record(t, k);
     if (st == BP_OK)
         return BP_OK;

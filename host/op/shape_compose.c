@@ -5,29 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* -- dropout ------------------------------------------------------------------------------------------------------- */
-
-/* The input itself where nothing is dropped; all zeros where everything is; between, random numbers decide. */
-bp_status shape_dropout(bp_ctx *c, shape_call *s)
-{
-    const bp_tensor *t = arg_tensor(s->args, 0);
-    double p = arg_float(s->args, 1);
-    bool train = arg_bool(s->args, 2);
-    if (!(p >= 0 && p <= 1))
-        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"p\" is %g, expected 0 to 1", p);
-    if (!train || p == 0 || tensor_nelem(t) == 0)
-        return shape_same(c, s);
-    if (p != 1)
-        return op_fail(c, s->op, BP_UNIMPLEMENTED, "dropping at random (train, p = %g) is not supported", p);
-    return out_like(c, s, t, t->dtype);
-}
-
-bp_status kernel_dropout(bp_ctx *c, op_call *k)
-{
-    const bp_value args[] = {k->args[0], value_int(0)};
-    return op_deliver(c, k, 0, op_call1(c, ROW_mul_scalar, 2, args));
-}
-
 /* -- pad ----------------------------------------------------------------------------------------------------------- */
 
 /* The row that pads in this mode. NULL: the context says why. */
