@@ -25,7 +25,7 @@ libhost_la_SOURCES += %D%/reference/part.c %D%/reference/part.h %D%/reference/sp
 libhost_la_SOURCES += %D%/reference/pointwise_activation.c %D%/reference/pointwise_arith.c
 libhost_la_SOURCES += %D%/reference/pointwise_compare.c
 libhost_la_SOURCES += %D%/reference/pointwise_math.c %D%/reference/pointwise_special.c %D%/reference/pointwise_ternary.c
-libhost_la_SOURCES += %D%/reference/pointwise_unary.c
+libhost_la_SOURCES += %D%/reference/pointwise_unary.c %D%/reference/pointwise_backward.c
 libhost_la_SOURCES += %D%/aten.c %D%/aten.h
 
 # aten.h and the functions behind it come from the rows. The stamp keeps an unchanged header's time, so that a new

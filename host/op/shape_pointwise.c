@@ -109,20 +109,23 @@ bp_status shape_sub(bp_ctx *c, shape_call *s)
     return rule(c, s, 2, SAME);
 }
 
-/* rsub is sub with its operands exchanged, in the layout of the result too. */
-bp_status shape_rsub(bp_ctx *c, shape_call *s)
+/* A rule with the first two operands exchanged, as the layout of the result shows. */
+static bp_status exchanged(bp_ctx *c, shape_call *s, op_shape_fn inner)
 {
-    bp_value *exchanged = arena_memdup(&c->scratch, s->args, s->nargs * sizeof *exchanged);
-    if (!exchanged)
+    bp_value *turned = arena_memdup(&c->scratch, s->args, s->nargs * sizeof *turned);
+    if (!turned)
         return ctx_nomem(c);
-    exchanged[0] = s->args[1];
-    exchanged[1] = s->args[0];
+    turned[0] = s->args[1];
+    turned[1] = s->args[0];
     const bp_value *args = s->args;
-    s->args = exchanged;
-    bp_status st = shape_sub(c, s);
+    s->args = turned;
+    bp_status st = inner(c, s);
     s->args = args;
     return st;
 }
+
+bp_status shape_rsub(bp_ctx *c, shape_call *s) { return exchanged(c, s, shape_sub); }
+bp_status shape_unary_exchanged(bp_ctx *c, shape_call *s) { return exchanged(c, s, shape_unary); }
 
 bp_status shape_neg(bp_ctx *c, shape_call *s)
 {
@@ -290,6 +293,23 @@ static bp_status like(bp_ctx *c, shape_call *s, uint32_t i, uint32_t nout, const
 
 bp_status shape_frexp(bp_ctx *c, shape_call *s) { return like(c, s, 0, 2, (const bp_dtype[]){0, BP_I32}); }
 bp_status shape_two_like(bp_ctx *c, shape_call *s) { return like(c, s, 0, 2, (const bp_dtype[]){0, 0}); }
+
+bp_status shape_complex(bp_ctx *c, shape_call *s)
+{
+    bp_dtype d = dtype_of(s->args, 0);
+    TRY(same_types(c, s, 0, 1));
+    if (d != BP_F32 && d != BP_F64)
+        return op_fail(c, s->op, d == BP_F16 ? BP_UNIMPLEMENTED : BP_INVALID_ARGUMENT, "not there for %s",
+                       dtype_get(d)->torch);
+    return pointwise_add_out(c, s, dtype_complex_of(d), 0);
+}
+
+bp_status shape_glu_backward(bp_ctx *c, shape_call *s) { return like(c, s, 1, 1, (const bp_dtype[]){0}); }
+bp_status shape_prelu_backward(bp_ctx *c, shape_call *s)
+{
+    TRY(rule(c, s, 1, SAME));
+    return rule(c, s, 1, SAME);
+}
 
 /* ldexp: powers of two of integers are computed first, and are a contiguous operand. */
 bp_status shape_ldexp(bp_ctx *c, shape_call *s)

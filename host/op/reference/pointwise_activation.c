@@ -128,8 +128,10 @@ bp_status kernel_glu(bp_ctx *c, op_call *k)
     if (!f)
         return loop_no_type(c, k->op, d);
     bp_tensor *x = arg_tensor(k->args, 0);
-    int64_t dim = layout_wrap_dim(c, arg_int(c, k->args, 1), x->rank), half = tensor_dim(x, (uint32_t)dim) / 2;
-    bp_tensor *first = part_narrow(c, x, (uint32_t)dim, 0, half), *second = part_narrow(c, x, (uint32_t)dim, half, half);
+    uint32_t dim;
+    TRY(op_wrap_dim(c, k->op, "dim", arg_int(c, k->args, 1), x->rank, &dim));
+    int64_t half = tensor_dim(x, dim) / 2;
+    bp_tensor *first = part_narrow(c, x, dim, 0, half), *second = part_narrow(c, x, dim, half, half);
     bp_status s = c->diag.code;
     if (first && second) {
         loop_operand o[] = {loop_out(k, 0, loop_type(d)), {first, {0, 0, {0}}, d, loop_type(d)},

@@ -1,4 +1,5 @@
-/* Special functions of two arguments: orthogonal polynomials of degree n, zeta, the incomplete gamma functions.
+/* Special functions of two arguments: orthogonal polynomials of degree n, zeta, the incomplete gamma functions; and
+ * complex numbers from their parts.
  *
  * Polynomials follow PyTorch's choices of formula: closed forms at the ends of the interval, trigonometric ones inside
  * it for high degrees, else the recurrence, in the type itself and with the multiply-add of PyTorch's build (overflow and
@@ -85,3 +86,25 @@ DEGREE_FN(special_legendre_polynomial_p, p, a)
 DOUBLE_2(special_zeta, LOOP_TO_FLOAT | LOOP_NO_HALF, special_zeta)
 DOUBLE_2(igamma, 0, special_igamma)
 DOUBLE_2(igammac, 0, special_igammac)
+
+/* -- complex numbers from two real ones -- */
+LOOP_2(complex_f32, float _Complex, float, CMPLXF(a, b))
+LOOP_2(complex_f64, double _Complex, double, CMPLX(a, b))
+LOOP_2(polar_f32, float _Complex, float, CMPLXF(a *cosf(b), a *sinf(b)))
+LOOP_2(polar_f64, double _Complex, double, CMPLX(a *(cos)(b), a *(sin)(b)))
+static bp_status run_complex(bp_ctx *c, op_call *k, const loop_table *loops)
+{
+    bp_dtype d = dtype_real_of(k->out[0]->dtype);
+    loop_operand o[] = {loop_out(k, 0, k->out[0]->dtype), loop_arg(k, 0, d), loop_arg(k, 1, d)};
+    return loop_run(c, 1, 2, o, loop_pick(loops, d), NULL);
+}
+bp_status kernel_complex(bp_ctx *c, op_call *k)
+{
+    static const loop_table loops = {LOOP_SET_F(complex)};
+    return run_complex(c, k, &loops);
+}
+bp_status kernel_polar(bp_ctx *c, op_call *k)
+{
+    static const loop_table loops = {LOOP_SET_F(polar)};
+    return run_complex(c, k, &loops);
+}
