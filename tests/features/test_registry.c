@@ -1,4 +1,4 @@
-/* F005, F008 to F016: names, look-up, lists, files, init hooks. */
+/* F005, F008 to F017: names, look-up, lists, files, init hooks. */
 #include "tests/lib/world.h"
 #include <backplane/plugin.h>
 #include <stdlib.h>
@@ -303,6 +303,42 @@ static void F016_a_failed_init_is_the_error_directly_and_moves_a_chain_on(void *
     world_close(w);
 }
 
+/* -- F017 ---------------------------------------------------------------------------------------------------------- */
+
+static char order[100];
+static bp_status note_init(const bp_host *host)
+{
+    (void)host;
+    strcat(order, "init ");
+    return BP_OK;
+}
+static bp_compiled *note_compile(bp_graph_module *gm, const bp_inputs *inputs)
+{
+    (void)inputs;
+    strcat(order, "compile ");
+    return bp_forward(gm);
+}
+
+static void F017_look_up_comes_first_then_init_then_the_first_call_compiles(void **state)
+{
+    (void)state;
+    world *w = world_open("");
+    world_ok(w, bp_register_backend_as(w->c, "noted", note_compile, note_init, NULL));
+    order[0] = '\0';
+    bp_callable *g = bp_compile(w->c, negated, (&(bp_compile_options){.backend = "noticed"}));
+    assert_null(g);
+    assert_int_equal(bp_error(w->c), BP_NOT_FOUND);
+    assert_string_equal(order, "");
+    bp_error_clear(w->c);
+    g = bp_compile(w->c, negated, (&(bp_compile_options){.backend = "noted"}));
+    assert_non_null(g);
+    assert_string_equal(order, "init ");
+    bp_callable_unref(g);
+    world_ok(w, use_name(w, "noted"));
+    assert_string_equal(order, "init init compile ");
+    world_close(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -316,6 +352,7 @@ int main(void)
         cmocka_unit_test(F014_a_library_comes_from_a_section_or_a_drop_in_with_its_own_symbols),
         cmocka_unit_test(F015_init_fires_at_every_resolution_before_any_call),
         cmocka_unit_test(F016_a_failed_init_is_the_error_directly_and_moves_a_chain_on),
+        cmocka_unit_test(F017_look_up_comes_first_then_init_then_the_first_call_compiles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
