@@ -296,3 +296,25 @@ int32_t backend_graph_kind(const backend *b)
         return KINDS[number];
     return b->info.graph != BP_GRAPH_UNSET ? b->info.graph : BP_GRAPH_CAPTURED;
 }
+
+static void print_option(const bp_option_row *o, buf *out)
+{
+    buf_printf(out, "  option   %s = %s  %s: %s\n", o->name, o->default_value ? o->default_value : "",
+               o->type ? o->type : "string", o->help ? o->help : "");
+}
+
+void backend_print_info(const backend *b, buf *out)
+{
+    static const char *const KINDS[] = {"", "captured", "functional", "core"};
+    if (!atomic_load_explicit(&b->loaded, memory_order_acquire))
+        return;
+    uint32_t flags = b->info.flags;
+    buf_printf(out, "  graphs   %s, %s\n", KINDS[backend_graph_kind(b)],
+               b->info.supports ? "node by node" : "whole or not at all");
+    buf_printf(out, "  threads  %s, %s, %s\n",
+               flags & BP_CONCURRENT_COMPILE ? "several compile at once" : "one compiles at a time",
+               flags & BP_CONCURRENT_RUN ? "runs of an object are concurrent" : "runs of an object are serial",
+               flags & BP_FORK_SAFE ? "works in a forked child" : "not in a forked child");
+    for (const bp_option_row *o = b->info.options; o && o->name; o++)
+        print_option(o, out);
+}

@@ -44,6 +44,8 @@ bp_status backend_check_options(bp_ctx *c, const backend *b, const char *const *
 const char *backend_library(const backend *b);
 /* Its own words on itself, or NULL before it is loaded. */
 const char *backend_version(const backend *b);
+/* What a loaded backend says of itself, as lines "  WHAT  VALUE": graphs, threads, options. Nothing before. */
+void backend_print_info(const backend *b, buf *out);
 /* Clears what runs have shown: retired and degraded backends, counters. For bp_reset. */
 void backend_reset(bp_runtime *rt);
 /* Removes the remembered verdicts of probes; returns how many. */

@@ -97,6 +97,10 @@ static int examine(cli *k, const char *name)
         print_fact("from", backend_origin_text(b));
         print_fact("library", backend_library(b));
         print_fact("version", backend_version(b));
+        buf info = {0};
+        backend_print_info(b, &info);
+        cli_write(NULL, buf_text(&info), info.n);
+        buf_fini(&info);
     }
     return b ? CLI_OK : CLI_FAILED;
 }

@@ -78,7 +78,7 @@ like "backends hides debug ones" "$(said backends | tr '~' '\n' | grep -c debug)
 like "backends --all shows them" "$(said backends --all)" "debug-print"
 like "backends --probe loads them" "$(said backends --probe)" "fallback    ok"
 like "doctor names each key's origin" "$(said doctor)" "\[host] default = fallback  ("
-like "doctor examines one" "$(said doctor eager)" "eager: built-in~  from     the host itself~ exit 0"
+like "doctor examines one" "$(said doctor eager)" "eager: built-in~  from     the host itself~*exit 0"
 printf '[backend gone]\nlibrary = gone.so\n' >gone.ini
 export BACKPLANE_CONFIG="$TMPDIR/gone.ini"
 like "doctor says what is wrong" "$(said doctor gone)" "gone: missing"
