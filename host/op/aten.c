@@ -26,6 +26,8 @@ void bp_raise_(bp_ctx *c, bp_status code, const char *text)
     ctx_fail(c, code, "%s", text);
     if (c->site_file)
         diag_while(&c->diag, "at %s:%d", c->site_file, c->site_line);
+    c->site_file = NULL;
+    c->site_line = 0;
 }
 
 /* -- packing ------------------------------------------------------------------------------------------------------- */

@@ -92,9 +92,10 @@ static bp_status check_grad(bp_ctx *c, const op_row *op, const prepared *p, uint
                        "an out= operator cannot be differentiated, and one of its arguments "
                                                    "requires grad");
     bool leaf = (out->flags & TENSOR_REQUIRES_GRAD) && (out->flags & TENSOR_IS_LEAF);
-    if (leaf && !(op->flags & OP_NO_GRAD_OUT)) {
-        op_fail(c, op, BP_INVALID_ARGUMENT, "a leaf that requires grad is written in place (argument \"%s\")",
-                op->schema->args[w].name);
+    bool view = (out->flags & TENSOR_REQUIRES_GRAD) && (out->flags & TENSOR_VIEW_OF_LEAF);
+    if ((leaf || view) && !(op->flags & OP_NO_GRAD_OUT)) {
+        op_fail(c, op, BP_INVALID_ARGUMENT, "a %sleaf that requires grad is written in place (argument \"%s\")",
+                view ? "view of a " : "", op->schema->args[w].name);
         diag_hint(&c->diag, "switch grad mode off around it: bp_set_grad_enabled(c, 0)");
         return c->diag.code;
     }

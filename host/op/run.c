@@ -78,6 +78,13 @@ static bp_status make_outputs(bp_ctx *c, op_call *k, const prepared *p, const sh
     return BP_OK;
 }
 
+/* Whether t is a leaf that requires grad, or a view of one. */
+static bool shows_leaf(const bp_tensor *t)
+{
+    const uint8_t both = TENSOR_REQUIRES_GRAD | TENSOR_IS_LEAF;
+    return (t->flags & both) == both || (t->flags & TENSOR_VIEW_OF_LEAF);
+}
+
 /* A result that is an argument keeps its own marks. */
 static void mark_grad(const bp_ctx *c, op_call *k, const prepared *p, const shape_call *s)
 {
@@ -91,6 +98,9 @@ static void mark_grad(const bp_ctx *c, op_call *k, const prepared *p, const shap
         bool on = record && differentiable;
         t->flags &= (uint8_t)~(TENSOR_REQUIRES_GRAD | TENSOR_IS_LEAF);
         t->flags |= on ? TENSOR_REQUIRES_GRAD : TENSOR_IS_LEAF;
+        int32_t base = s->out[i].alias_of;
+        if (on && base >= 0 && shows_leaf(arg_list_tensor(p->args, (uint32_t)base, s->out[i].alias_item)))
+            t->flags |= TENSOR_VIEW_OF_LEAF;
     }
 }
 

@@ -26,7 +26,13 @@ typedef struct storage {
 
 /* The memory of a capture's inputs: which of them share it is not guarded, so a capture must know that it was asked. */
 enum { FAKE_OWN, FAKE_OF_INPUT, FAKE_OF_INPUT_ASKED };
-enum { TENSOR_REQUIRES_GRAD = 1, TENSOR_WRAPPED_NUMBER = 2, TENSOR_IS_LEAF = 4, TENSOR_POISONED = 8 };
+enum {
+    TENSOR_REQUIRES_GRAD = 1,
+    TENSOR_WRAPPED_NUMBER = 2,
+    TENSOR_IS_LEAF = 4,
+    TENSOR_POISONED = 8,
+    TENSOR_VIEW_OF_LEAF = 16 /* recorded as a view of a leaf that requires grad: not to be written in place either */
+};
 enum { TENSOR_INLINE_RANK = 5, TENSOR_MAX_RANK = 64 };
 
 struct bp_tensor {

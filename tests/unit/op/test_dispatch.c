@@ -157,6 +157,11 @@ static void requires_grad_follows_eager(void **state)
     bp_set_grad_enabled(c, 1);
     assert_null(copy_to(w, value_int(1)));
     assert_contains(bp_error_message(c), "a leaf that requires grad is written in place");
+    bp_error_clear(c);
+    bp_tensor *view = call(ROW_alias_default, (bp_value[]){value_tensor(w)});
+    view = call(ROW_alias_default, (bp_value[]){value_tensor(view)});
+    assert_null(copy_to(view, value_int(1)));
+    assert_contains(bp_error_message(c), "a view of a leaf that requires grad is written in place");
 }
 
 static bp_tensor *fake_pair(void)
