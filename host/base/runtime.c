@@ -59,12 +59,16 @@ bp_runtime *runtime_default(void)
 void *runtime_slot(bp_runtime *rt, enum runtime_room room, void *(*make)(bp_runtime *rt),
                    void (*destroy)(bp_runtime *rt, void *slot))
 {
+    void *slot = atomic_load_explicit(&rt->slot[room], memory_order_acquire);
+    if (slot)
+        return slot;
     pthread_mutex_lock(&rt->lock);
-    if (!rt->slot[room]) {
-        rt->slot[room] = make(rt);
+    slot = rt->slot[room];
+    if (!slot) {
         rt->slot_destroy[room] = destroy;
+        slot = make(rt);
+        atomic_store_explicit(&rt->slot[room], slot, memory_order_release);
     }
-    void *slot = rt->slot[room];
     pthread_mutex_unlock(&rt->lock);
     return slot;
 }

@@ -82,10 +82,10 @@ bp_callable *bp_compile_at(bp_ctx *c, bp_fn fn, const bp_compile_options *option
     bp_callable *g = check_options(c, &o) == BP_OK ? calloc(1, sizeof *g) : NULL;
     if (!g)
         return ctx_ok(c) ? (ctx_nomem(c), NULL) : NULL;
-    const char *off = env_get(ENV_BACKPLANE_DISABLE);
+    const char *off = env_get(ENV_BACKPLANE_DISABLE), *verify = env_get(ENV_BACKPLANE_VERIFY);
     *g = (bp_callable){.rt = runtime_ref(c->rt), .fn = fn, .user = o.user, .recompile_limit = o.recompile_limit,
                        .disabled = o.disable || (off && !strcmp(off, "1")), .isolated = o.isolate != 0,
-                       .fullgraph = o.fullgraph != 0};
+                       .fullgraph = o.fullgraph != 0, .rechecks = verify && !strcmp(verify, "capture")};
     if (!g->disabled && attach(c, g, &o, fn_name, file, line) != BP_OK) {
         diag_while(&c->diag, "compiling \"%s\" (%s:%d)", fn_name ? fn_name : "?", file ? file : "?", line);
         bp_callable_unref(g);

@@ -21,6 +21,7 @@ struct bp_callable {
     code_identity shared; /* of an isolated callable: the default region's code, read on a miss */
     int32_t recompile_limit; /* 0: the config's */
     bool disabled, isolated, fullgraph;
+    bool rechecks;        /* BACKPLANE_VERIFY=capture, as it was when the callable was made */
 };
 
 /* What a step of a call came to. */

@@ -1,14 +1,11 @@
 /* check_capture: before a commit the function is captured again along what the call has observed. What it records must
  * be what was recorded; a function that reads something no guard sees is found here (C5.2). */
-#include "host/base/env.h"
 #include "host/compile/callable.h"
-#include <string.h>
 
 static bool wants_recheck(call *k, const tree_node *n)
 {
     int64_t mode = config_int(k->c->rt, KEY_CHECK_CAPTURE);
-    const char *verify = env_get(ENV_BACKPLANE_VERIFY);
-    if (verify && !strcmp(verify, "capture"))
+    if (k->g->rechecks)
         mode = CHECK_CAPTURE_ALWAYS;
     if (mode == CHECK_CAPTURE_OFF || k->captured)
         return false;
