@@ -225,6 +225,29 @@ static bool check_tensors(trace *t, const bp_value *v)
     return false;
 }
 
+/* Whether a call that gave no fakes has results whose sizes only data tell. */
+static bool sizes_unknown(bp_ctx *c, const op_call *k)
+{
+    diag failure = c->diag;
+    shape_call s;
+    bool unknown = false;
+    diag_clear(&c->diag);
+    if (op_infer(c, k->op, k->args, &s) == BP_OK)
+        for (uint32_t i = 0; i < s.nout; i++)
+            unknown |= s.out[i].unknown;
+    c->diag = failure;
+    return unknown;
+}
+
+static bp_status make_fakes(trace *t, op_call *k)
+{
+    bp_status st = op_run_fake(t->c, k);
+    if (st != BP_FAILED_PRECONDITION || !sizes_unknown(t->c, k))
+        return st;
+    diag_clear(&t->c->diag);
+    return trace_stop(t, TRACE_DECLINED, "%s gives a result whose size depends on data", k->op->target);
+}
+
 static bool is_alias(const op_call *k, uint32_t i)
 {
     const bp_tensor *self = k->nargs ? arg_tensor(k->args, 0) : NULL;
@@ -242,16 +265,6 @@ static bp_status record(trace *t, op_call *k)
     return record_functional(t, k);
 }
 
-/* Results as fakes. An index by a mask is the row's affair only when it is called: its sizes depend on data. */
-static bp_status run_fake(trace *t, op_call *k)
-{
-    bp_status st = op_run_fake(t->c, k);
-    if (st != BP_FAILED_PRECONDITION || k->op->functional)
-        return st;
-    diag_clear(&t->c->diag);
-    return trace_stop(t, TRACE_DECLINED, "%s gives a result whose size depends on data", k->op->target);
-}
-
 bp_status trace_call(bp_ctx *c, dispatch_mode *self, void *op_call_)
 {
     trace *t = (trace *)self;
@@ -265,8 +278,8 @@ bp_status trace_call(bp_ctx *c, dispatch_mode *self, void *op_call_)
     if (k->op->flags & OP_ITEM)
         return ask(t, k);
     TRY(decline(t, k));
-    TRY(run_fake(t, k));
-    bp_status st = record(t, k);
+    TRY(make_fakes(t, k));
+    bp_status st = k->nout ? record(t, k) : BP_OK; /* without results it reads metadata alone */
     if (st == BP_OK)
         return BP_OK;
     for (uint32_t i = 0; i < k->nout; i++)

@@ -148,13 +148,21 @@ static bp_status infer_results(trace *t, item *it)
     return st;
 }
 
-/* How far a random row moves the generator: one place a number. */
-static uint64_t increment(const tensor_meta *result)
+/* How far a recorded call moves the generator: a place an element of its first result, unless it gave back what it got
+ * (dropout that does not train). */
+static uint64_t draws(trace *t, const item *it)
 {
-    int64_t n = 1;
-    for (uint32_t d = 0; d < result->rank; d++)
-        n *= result->sizes[d].value;
-    return (uint64_t)n;
+    uint64_t n = 1;
+    const tensor_meta *m = &it->node.metas[0];
+    const bp_value *self = it->node.nargs ? &it->node.args[0] : NULL;
+    if (!(it->node.op->flags & OP_RANDOM))
+        return 0;
+    if (self && self->kind == BP_VALUE_NODE &&
+        trace_fake(t, self->v.node)->store == trace_fake(t, it->node.first)->store)
+        return 0;
+    for (uint32_t d = 0; d < m->rank; d++)
+        n *= (uint64_t)m->sizes[d].value;
+    return n;
 }
 
 bp_status trace_node(trace *t, const op_row *op, const bp_value *args, bp_tensor *const *fakes, uint32_t nfakes,
@@ -169,8 +177,7 @@ bp_status trace_node(trace *t, const op_row *op, const bp_value *args, bp_tensor
     TRY(count_node(t));
     TRY(fakes ? add_results(t, &it, fakes, nfakes) : infer_results(t, &it));
     *first = vec_last(&t->items).node.first;
-    if (op->flags & OP_RANDOM)
-        t->rng += increment(&vec_last(&t->items).node.metas[0]);
+    t->rng += draws(t, &vec_last(&t->items));
     return BP_OK;
 }
 

@@ -238,6 +238,10 @@ static void run_write(pool *v, const stmt *s, bp_tensor *a)
         break;
     case STMT_MUL_: bp_mul_inplace(c, a, b); break;
     case STMT_COPY_: bp_copy_inplace(c, a, b); break;
+    case STMT_DRAW_:
+        if (bp_tensor_dtype(a) == BP_F32)
+            bp_uniform_inplace(c, a);
+        break;
     case STMT_FILL_: bp_fill_inplace(c, a, number(v, s->k[1])); break;
     default: {
         bp_tensor *old = s->k[2] % 2 ? bp_clone(c, a) : bp_add(c, a, 0);
@@ -261,6 +265,7 @@ static bp_tensor *run_pure(pool *v, const stmt *s, bp_tensor *a)
     case STMT_SCALAR: return s->k[2] % 2 ? bp_add(c, a, number(v, s->k[1])) : bp_mul(c, a, number(v, s->k[1]));
     case STMT_SUM: return bp_sum(c, a);
     case STMT_CLONE: return bp_clone(c, a);
+    case STMT_RAND: return bp_rand(c, BP_DIMS(3));
     case STMT_SLICE: return slice(v, a, s->k);
     case STMT_SELECT: return bp_tensor_rank(a) ? bp_select(c, a, 0, s->k[1] % bp_tensor_size(a, 0)) : a;
     case STMT_FOLD: return fold(v, a, s->k[1]);

@@ -325,6 +325,50 @@ static void c3_7_views_of_inputs_are_regenerated(void **state)
     bp_callable_unref(g);
 }
 
+/* -- C7: random numbers ---------------------------------------------------------------------------------------------
+ */
+
+static void draws(bp_ctx *c, bp_frame *f)
+{
+    bp_tensor *x = bp_arg(f, 0, "x"), *a = bp_rand(c, BP_DIMS(3));
+    bp_rand(c, BP_DIMS(5)); /* dead, and keeps its increment */
+    if (bp_is_true(c, bp_gt(c, bp_sum(c, a), 1.5)))
+        x = bp_add(c, x, bp_rand_like(c, x));
+    bp_uniform_inplace(c, bp_slice(c, x, .end = BP_SCALAR(1)), .from = 5.0, .to = BP_SCALAR(6.0));
+    bp_return(f, bp_add(c, x, a));
+    bp_return(f, bp_rand(c, BP_DIMS(2, 2)));
+}
+
+static void c7_compiled_code_draws_what_eager_draws(void **state)
+{
+    fixture *f = *state;
+    bp_callable *g = COMPILE(f, draws);
+    for (int pass = 0; pass < 2; pass++) {
+        uint64_t offset[2];
+        float numbers[2][20][7];
+        for (int eager = 0; eager < 2; eager++) {
+            bp_manual_seed(f->c, 42);
+            for (int i = 0; i < 20; i++) {
+                bp_value v = bp_arg_of_tensor(FLOATS(f, 1, 2, 3));
+                bp_args args = {&v, 1};
+                bp_outputs o = {0};
+                assert_int_equal(eager ? bp_run_eager(f->c, draws, NULL, &args, &o) : bp_call(f->c, g, &args, &o),
+                                 BP_OK);
+                bp_tensor_read(f->c, o.at[0], numbers[eager][i], 3 * sizeof(float));
+                bp_tensor_read(f->c, o.at[1], numbers[eager][i] + 3, 4 * sizeof(float));
+            }
+            offset[eager] = bp_generator_offset(f->c);
+        }
+        assert_memory_equal(numbers[0], numbers[1], sizeof numbers[0]);
+        assert_int_equal(offset[0], offset[1]);
+        assert_true(numbers[0][0][3] != numbers[0][1][3]);
+        assert_true(numbers[0][0][3] >= 0 && numbers[0][0][3] < 1);
+    }
+    assert_int_equal(stats(f, g).captures, 2);
+    assert_int_equal(stats(f, g).disagreements, 0);
+    bp_callable_unref(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -341,6 +385,7 @@ int main(void)
         T(c3_4_k_branches_cost_about_2k_segments),
         T(c3_4_equal_rounds_share_one_segment),
         T(c3_7_views_of_inputs_are_regenerated),
+        T(c7_compiled_code_draws_what_eager_draws),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

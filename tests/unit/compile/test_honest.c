@@ -282,12 +282,23 @@ static void fullgraph_makes_a_break_an_error_that_names_its_place(void **state)
     bp_callable_unref(h);
 }
 
+static void masked(bp_ctx *c, bp_frame *f)
+{
+    bp_tensor *x = bp_arg(f, 0, "x"), *mask = bp_gt(c, x, 0);
+    bp_return(f, bp_index(c, x, BP_TENSORS(mask)));
+}
+
 static void what_is_not_captured_runs_eagerly_with_a_reason(void **state)
 {
     fixture *f = *state;
-    bp_callable *g = COMPILE(f, size_depends_on_data);
-    for (int i = 0; i < 3; i++)
+    bp_callable *g = COMPILE(f, size_depends_on_data), *h = COMPILE(f, masked);
+    for (int i = 0; i < 3; i++) {
         assert_int_equal(bp_tensor_size(CALL(f, g, FLOATS(f, 0, 3, 4)).at[0], 0), 2);
+        EXPECT_FLOATS(f, CALL(f, h, FLOATS(f, 0, 3, 4)).at[0], 3, 4);
+    }
+    assert_int_equal(stats(f, h).captures, 1);
+    assert_int_equal(stats(f, h).eager_calls, 3);
+    bp_callable_unref(h);
     assert_int_equal(stats(f, g).captures, 1);
     assert_int_equal(stats(f, g).eager_calls, 3);
     buf text = {0};

@@ -8,7 +8,7 @@ enum { CALLS = 20, PASSES = 2, SIZES = 2, BUFFER = 16 };
 
 typedef struct { uint32_t buffer; int64_t offset, n, step; uint32_t same_as; } arg_spec;
 typedef struct {
-    uint32_t nargs;
+    uint32_t nargs, seed;
     bool shared; /* arguments are views of buffers; else each owns its memory */
     bp_dtype dtype[3];
     double values[3][BUFFER];
@@ -18,7 +18,7 @@ typedef struct {
 static call_spec make_call(rng *r, uint32_t nargs, const bp_dtype *dtypes, bool wild)
 {
     static const double floats[] = {.1, .2, .3, -.1, -.3, .6, 1.1};
-    call_spec s = {.nargs = nargs};
+    call_spec s = {.nargs = nargs, .seed = rng_next(r)};
     uint32_t pattern = wild ? rng_below(r, 7) : 0; /* 0..2 own buffers, 3 same, 4 overlapping, 5 neighbours, 6 steps */
     s.shared = pattern >= 2;
     int64_t size = wild && !rng_below(r, 4) ? 4 : 3 + (int64_t)(pattern == 2);
@@ -126,6 +126,7 @@ static void call_observed(bp_ctx *c, bp_callable *g, const program *p, const cal
     bp_value args[3];
     bp_outputs outs = {0};
     bp_scope_begin(c);
+    bp_manual_seed(c, s->seed);
     make_args(c, s, args);
     bp_args in = {args, s->nargs};
     union { const program *seen; void *own; } user = {p};
