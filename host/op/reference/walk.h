@@ -9,7 +9,7 @@
 #define HOST_OP_REFERENCE_WALK_H
 #include "host/tensor/tensor.h"
 
-enum { WALK_OPERANDS = 4 };
+enum { WALK_OPERANDS = 6 };
 typedef struct {
     uint32_t rank, n;
     int64_t left;                                 /* elements to go, the current one included */
