@@ -165,6 +165,16 @@ static uint64_t draws(trace *t, const item *it)
     return n;
 }
 
+/* Whether an operator called now runs under the modes of the call, grad mode aside: that shows in the fakes, the others
+ * would have to be switched when the graph runs. */
+static bool modes_unchanged(const trace *t)
+{
+    ambient now = t->c->ambient;
+    now.grad_enabled = t->modes.grad_enabled;
+    now.inference_mode = t->modes.inference_mode;
+    return !memcmp(&now, &t->modes, sizeof now);
+}
+
 bp_status trace_node(trace *t, const op_row *op, const bp_value *args, bp_tensor *const *fakes, uint32_t nfakes,
                      ref *first)
 {
@@ -174,6 +184,9 @@ bp_status trace_node(trace *t, const op_row *op, const bp_value *args, bp_tensor
     it.node.nargs = op->schema->nargs;
     it.node.returns_list = op->schema->nreturns == 1 && op->schema->returns[0].list;
     it.node.rng_offset = op->flags & OP_RANDOM ? t->rng : 0;
+    if (!modes_unchanged(t))
+        return trace_stop(t, TRACE_DECLINED, "%s is called under a mode that \"%s\" has switched", op->target,
+                          t->r->name);
     TRY(count_node(t));
     TRY(fakes ? add_results(t, &it, fakes, nfakes) : infer_results(t, &it));
     *first = vec_last(&t->items).node.first;
@@ -298,6 +311,7 @@ static trace *create(bp_ctx *c, const trace_request *r)
     t->mode = (dispatch_mode){.call = trace_call, .name = "capture"};
     t->c = c;
     t->r = r;
+    t->modes = c->ambient;
     t->slices = (slicer){.c = c, .vals = r->vals, .rng_base = r->rng_base, .item_of = item_of, .arg = t};
     while (!t->epoch) /* 0 marks tensors of no capture */
         t->epoch = atomic_fetch_add(&epochs, 1) + 1;
@@ -377,8 +391,7 @@ trace *trace_run(bp_ctx *c, const trace_request *r)
     if (!t)
         return NULL;
     bp_frame f;
-    uint64_t rng = c->rng_offset;
-    ambient modes = c->ambient;
+    uint64_t rng = c->rng_offset, seed = c->seed;
     frame_init(&f, c, r->vals->inputs, r->vals->nargs, r->user);
     f.trace = slot->current = t;
     c->capturing++;
@@ -388,7 +401,13 @@ trace *trace_run(bp_ctx *c, const trace_request *r)
     c->modes = t->mode.below; /* also when the function left modes of its own */
     c->capturing--;
     slot->current = NULL;
-    c->ambient = modes;
+    c->ambient = t->modes;
+    bool seeded = c->seed != seed || c->rng_offset != rng;
+    if (seeded && t->why == TRACE_RETURNED)
+        t->why = TRACE_RUNNING;
+    if (seeded)
+        trace_stop(t, TRACE_DECLINED, "\"%s\" seeds the generator", r->name);
+    c->seed = seed;
     c->rng_offset = rng;
     classify(t);
     vec_last(&t->segments).nsources = t->sources.len;

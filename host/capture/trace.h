@@ -107,6 +107,7 @@ struct trace {
     uint32_t nbreaks, nnodes;
     slicer slices;
     uint64_t rng;                 /* increment so far */
+    ambient modes;                /* of the context when the call began */
     VEC(trace_flat) flats;        /* fakes of whole input storages */
 };
 

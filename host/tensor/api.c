@@ -150,6 +150,8 @@ bp_status bp_tensor_set_requires_grad(bp_ctx *c, bp_tensor *t, int on)
         return c->diag.code;
     if (!t)
         return ctx_fail(c, BP_INVALID_ARGUMENT, "the tensor is NULL");
+    if (c->capturing) /* no node says so: the call is answered eagerly */
+        return ctx_fail(c, BP_UNIMPLEMENTED, "requires_grad is set while a function is captured");
     if (on && !dtype_is_float(t->dtype) && !dtype_is_complex(t->dtype))
         return ctx_fail(c, BP_INVALID_ARGUMENT,
                         "a tensor of %s cannot require gradients: floating-point or complex is needed",

@@ -288,6 +288,64 @@ static void masked(bp_ctx *c, bp_frame *f)
     bp_return(f, bp_index(c, x, BP_TENSORS(mask)));
 }
 
+static void switches_the_type(bp_ctx *c, bp_frame *f)
+{
+    bp_tensor *x = bp_arg(f, 0, "x");
+    bp_dtype former = bp_set_default_dtype(c, BP_F64);
+    bp_return(f, bp_add(c, x, bp_ones(c, BP_DIMS(1))));
+    bp_set_default_dtype(c, former);
+}
+
+static void seeds(bp_ctx *c, bp_frame *f)
+{
+    bp_arg(f, 0, "x");
+    bp_manual_seed(c, 7);
+    bp_return(f, bp_rand(c, BP_DIMS(2)));
+}
+
+static void wants_grad(bp_ctx *c, bp_frame *f)
+{
+    bp_tensor *x = bp_mul(c, bp_arg(f, 0, "x"), 2);
+    bp_tensor_set_requires_grad(c, x, 1);
+    bp_return(f, x);
+}
+
+static void without_grad(bp_ctx *c, bp_frame *f)
+{
+    int former = bp_set_grad_enabled(c, 0);
+    bp_return(f, bp_mul(c, bp_arg(f, 0, "x"), 2));
+    bp_set_grad_enabled(c, former);
+    bp_return(f, bp_mul(c, bp_arg(f, 0, "x"), 2));
+}
+
+static void c6_3_what_a_function_does_to_its_context_is_not_lost(void **state)
+{
+    fixture *f = *state;
+    bp_callable *g = COMPILE(f, switches_the_type), *h = COMPILE(f, seeds), *w = COMPILE(f, wants_grad);
+    bp_callable *n = COMPILE(f, without_grad);
+    for (int i = 0; i < 2; i++) {
+        bp_tensor *x = FLOATS(f, 3);
+        assert_int_equal(bp_tensor_dtype(CALL(f, g, x).at[0]), BP_F64);
+        bp_manual_seed(f->c, 1);
+        CALL(f, h, x);
+        assert_int_equal(bp_generator_offset(f->c), 2);
+        assert_int_equal(f->c->seed, 7);
+        assert_int_equal(bp_tensor_requires_grad(CALL(f, w, x).at[0]), 1);
+        bp_tensor_set_requires_grad(f->c, x, 1);
+        bp_outputs o = CALL(f, n, x);
+        assert_int_equal(bp_tensor_requires_grad(o.at[0]), 0);
+        assert_int_equal(bp_tensor_requires_grad(o.at[1]), 1);
+    }
+    assert_int_equal(stats(f, g).eager_calls, 2);
+    assert_int_equal(stats(f, h).eager_calls, 2);
+    assert_int_equal(stats(f, w).eager_calls, 2);
+    assert_int_equal(stats(f, n).eager_calls, 0);
+    bp_callable_unref(g);
+    bp_callable_unref(h);
+    bp_callable_unref(w);
+    bp_callable_unref(n);
+}
+
 static void what_is_not_captured_runs_eagerly_with_a_reason(void **state)
 {
     fixture *f = *state;
@@ -322,6 +380,7 @@ int main(void)
         T(c5_5_after_a_failure_answers_come_by_turns),
         T(c5_5_a_capture_stops_at_the_node_limit_and_names_the_line),
         T(fullgraph_makes_a_break_an_error_that_names_its_place),
+        T(c6_3_what_a_function_does_to_its_context_is_not_lost),
         T(what_is_not_captured_runs_eagerly_with_a_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
