@@ -37,8 +37,11 @@ void compiled_unref(bp_compiled *k)
 {
     if (!k || atomic_fetch_sub_explicit(&k->refs, 1, memory_order_acq_rel) != 1)
         return;
-    if (k->destroy)
+    if (k->destroy) {
+        fp_word word = protect_begin();
         k->destroy(k->state);
+        protect_end(word);
+    }
     if (k->gm)
         gm_unref(k->gm);
     if (k->program)

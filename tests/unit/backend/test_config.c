@@ -253,6 +253,41 @@ static void a_nul_byte_is_refused(void **state)
     world_close(w);
 }
 
+/* Whatever the bytes are: a config or one error with the file's name, no crash, no read outside (sanitizers watch). */
+static void damaged_files_give_a_config_or_an_error(void **state)
+{
+    (void)state;
+    static const char GOOD[] = "[host]\ndefault = a ; c\nprobe_deadline = 10 s\n\n[backend a]\nlibrary = x.so\n"
+                               "opt.chain = b,\n  ?c,\n  d\n?opt.x = 1\ntags = vendor\nenabled = yes\n";
+    static const char BYTES[] = "\n\n\r\t =:;#[]?\"\\a0\xff\0.";
+    world *w = world_open("");
+    char text[sizeof GOOD], path[400];
+    uint32_t seed = 11, good = 0;
+    snprintf(path, sizeof path, "%s/mutant.ini", w->dir);
+    for (int i = 0; i < 3000; i++) {
+        memcpy(text, GOOD, sizeof GOOD);
+        for (int k = 0; k < 1 + i % 4; k++) {
+            seed = seed * 1664525u + 1013904223u;
+            text[(seed >> 8) % (sizeof GOOD - 1)] = BYTES[(seed >> 4) % (sizeof BYTES - 1)];
+        }
+        FILE *f = fopen(path, "w");
+        assert_non_null(f);
+        fwrite(text, 1, i % 7 ? sizeof GOOD - 1 : (seed >> 8) % sizeof GOOD, f);
+        fclose(f);
+        config *cfg = calloc(1, sizeof *cfg);
+        assert_non_null(cfg);
+        config_init(cfg);
+        if (config_read_file(cfg, path, 1) == BP_OK)
+            good++;
+        else
+            assert_contains(cfg->error.message, "/mutant.ini:");
+        config_fini(cfg);
+        free(cfg);
+    }
+    assert_true(good > 100 && good < 2900);
+    world_close(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -267,6 +302,7 @@ int main(void)
         cmocka_unit_test(a_key_marked_optional_is_skipped_where_it_is_unknown),
         cmocka_unit_test(a_named_file_that_is_missing_is_an_error),
         cmocka_unit_test(a_nul_byte_is_refused),
+        cmocka_unit_test(damaged_files_give_a_config_or_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
