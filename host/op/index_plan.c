@@ -8,7 +8,7 @@ static bp_status check_mask(bp_ctx *c, const op_row *op, const bp_tensor *self, 
     char x[256], y[256];
     for (uint32_t d = 0; d < mask->rank && at + mask->rank <= self->rank; d++) {
         if (!dim_eq(mask->sizes[d], self->sizes[at + d]))
-            return op_fail(c, op, BP_OUT_OF_RANGE,
+            return op_fail(c, op, BP_INVALID_ARGUMENT,
                            "a mask of sizes %s does not match a tensor of sizes %s at dimension %u",
                            sizes_text(x, sizeof x, mask->rank, mask->sizes),
                            sizes_text(y, sizeof y, self->rank, self->sizes), at + d);
@@ -26,10 +26,10 @@ bp_status index_plan_read(bp_ctx *c, const op_row *op, const bp_value *args, uin
         const bp_tensor *t = arg_list_tensor(args, i, k);
         uint32_t takes = t && index_is_mask(t) ? t->rank : 1;
         if (t && !index_is_mask(t) && t->dtype != BP_I64 && t->dtype != BP_I32)
-            return op_fail(c, op, BP_OUT_OF_RANGE, "an index must be int64, int32 or bool, and is %s",
+            return op_fail(c, op, BP_INVALID_ARGUMENT, "an index must be int64, int32 or bool, and is %s",
                            dtype_get(t->dtype)->torch);
         if (at + takes > self->rank)
-            return op_fail(c, op, BP_OUT_OF_RANGE, "too many indices for a tensor of %u dimensions", self->rank);
+            return op_fail(c, op, BP_INVALID_ARGUMENT, "too many indices for a tensor of %u dimensions", self->rank);
         if (t && index_is_mask(t)) {
             *masked = true;
             TRY(check_mask(c, op, self, at, t));

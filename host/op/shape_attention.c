@@ -34,7 +34,8 @@ static bp_status check_mask(bp_ctx *c, const shape_call *s, const bp_tensor *q, 
     if (arg_bool(s->args, CAUSAL))
         return op_fail(c, s->op, BP_INVALID_ARGUMENT, "a mask is given, and is_causal is true");
     if (mask->dtype != BP_BOOL && mask->dtype != BP_F32 && mask->dtype != q->dtype)
-        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "the mask must be bool, float32 or of the query's dtype, and is %s",
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT,
+                       "the mask must be bool, float32 or of the query's dtype, and is %s",
                        dtype_get(mask->dtype)->torch);
     return check_expands(c, s, MASK, rank, scores);
 }

@@ -205,8 +205,8 @@ bp_status shape_inner(bp_ctx *c, shape_call *s)
     return out_new(c, s, a->dtype, rank, sizes);
 }
 
-/* kron: sizes multiply, the shorter one is padded in front. The result is laid out as the pointwise product of both with
- * their dimensions interleaved, where that can be seen with the result's sizes. */
+/* kron: sizes multiply, the shorter one is padded in front. The result is laid out as the pointwise product of both
+ * with their dimensions interleaved, where that can be seen with the result's sizes. */
 bp_status shape_kron(bp_ctx *c, shape_call *s)
 {
     const bp_tensor *a = arg_tensor(s->args, 0), *b = arg_tensor(s->args, 1);

@@ -156,7 +156,7 @@ static bp_status distinct_slices(bp_ctx *c, shape_call *s, uint32_t i)
     const bp_tensor *self = arg_tensor(s->args, 0);
     uint32_t dim;
     if (self->rank == 0)
-        return op_fail(c, s->op, BP_OUT_OF_RANGE, "a 0-d tensor has no dimension");
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "a 0-d tensor has no dimension");
     TRY(check_dim(c, s, i, self, &dim));
     for (uint32_t d = 0; d < self->rank && !dim_is(self->sizes[dim], 0); d++)
         if (dim_is(self->sizes[d], 0))

@@ -75,7 +75,7 @@ static bp_status picked(bp_ctx *c, shape_call *s, uint32_t dim_at, bool keep)
     TRY(check_ordered(c, s));
     TRY(check_dim(c, s, dim_at, self, &dim));
     if (dim_is(length(self, dim), 0))
-        return op_fail(c, s->op, BP_OUT_OF_RANGE, "dimension %u has no elements to choose from", dim);
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "dimension %u has no elements to choose from", dim);
     return pairs(c, s, dim, dim_const(1), keep);
 }
 

@@ -9,7 +9,10 @@
 enum { LABELS = 52, ELLIPSIS = LABELS, MANY_OPERANDS = 32 };
 
 /* Labels of an operand or of the result, in order. */
-typedef struct { uint32_t n; uint8_t at[TENSOR_MAX_RANK]; } subscripts;
+typedef struct {
+    uint32_t n;
+    uint8_t at[TENSOR_MAX_RANK];
+} subscripts;
 typedef struct {
     uint32_t nops, nell, nout, rank; /* rank: of every operand once it is aligned; nell: dimensions of "..." */
     subscripts in[MANY_OPERANDS], out;
@@ -23,7 +26,8 @@ static bp_status bad(work *w, const op_row *op, const char *equation_text, const
 }
 
 /* Reads labels up to `end` or a comma. */
-static bp_status read_labels(work *w, const op_row *op, const char *text, const char **at, const char *end, subscripts *s)
+static bp_status read_labels(work *w, const op_row *op, const char *text, const char **at, const char *end,
+                             subscripts *s)
 {
     for (; *at < end && **at != ','; (*at)++) {
         char ch = **at;
@@ -88,7 +92,8 @@ static void give_place(equation *e, uint32_t label, uint32_t *next)
     *next += label == ELLIPSIS ? e->nell : 1;
 }
 
-/* The result's labels come first: those that were given, or "..." and then what occurs once, in order of the alphabet. */
+/* The result's labels come first: those that were given, or "..." and then what occurs once, in order of the alphabet.
+ */
 static bp_status place_labels(work *w, const op_row *op, const char *text, equation *e)
 {
     uint32_t count[LABELS + 1] = {0}, next = 0;
@@ -100,8 +105,9 @@ static bp_status place_labels(work *w, const op_row *op, const char *text, equat
     for (uint32_t k = 0; k < e->out.n; k++) {
         uint32_t label = e->out.at[k];
         if (e->place[label] >= 0 || (count[label] == 0 && label != ELLIPSIS))
-            return bad(w, op, text, e->place[label] >= 0 ? "a label occurs twice in the result"
-                                                         : "a label of the result is in no operand");
+            return bad(w, op, text,
+                       e->place[label] >= 0 ? "a label occurs twice in the result"
+                                            : "a label of the result is in no operand");
         give_place(e, label, &next);
     }
     if (!e->has_out)
@@ -120,7 +126,8 @@ static bp_status place_labels(work *w, const op_row *op, const char *text, equat
 }
 
 /* A repeated label stands for a diagonal, which takes the place of its first dimension. */
-static bp_tensor *take_diagonal(work *w, const op_row *op, const char *text, bp_tensor *t, int64_t first, int64_t second)
+static bp_tensor *take_diagonal(work *w, const op_row *op, const char *text, bp_tensor *t, int64_t first,
+                                int64_t second)
 {
     if (t && tensor_dim(t, (uint32_t)first) != tensor_dim(t, (uint32_t)second)) {
         bad(w, op, text, "a repeated label has two sizes");
@@ -135,7 +142,8 @@ static bp_tensor *take_diagonal(work *w, const op_row *op, const char *text, bp_
 }
 
 /* The operand with a dimension for every label, those it lacks of size 1. */
-static bp_tensor *align(work *w, const op_row *op, const char *text, const equation *e, const subscripts *s, bp_tensor *t)
+static bp_tensor *align(work *w, const op_row *op, const char *text, const equation *e, const subscripts *s,
+                        bp_tensor *t)
 {
     int64_t order[TENSOR_MAX_RANK], dim = 0;
     for (uint32_t d = 0; d < e->rank; d++)

@@ -185,7 +185,7 @@ bp_status kernel_index_put(bp_ctx *c, op_call *k)
     tensor_copy(c, out, arg_tensor(k->args, 0));
     read_plan(&w, k, 1, &p);
     if (work_ok(&w) && !work_fits(values, p.rank, p.sizes))
-        op_fail(c, k->op, BP_INVALID_ARGUMENT, "values of %lld elements cannot be broadcast to the indexed elements",
+        op_fail(c, k->op, BP_OUT_OF_RANGE, "values of %lld elements cannot be broadcast to the indexed elements",
                 (long long)tensor_nelem(values));
     if (work_ok(&w))
         values = work_expand(&w, values, p.rank, p.sizes);

@@ -1,6 +1,6 @@
 /* Random numbers by Philox: number i of a call comes from block (offset + i) of the context's seed, and the call moves
- * the offset by the number of elements of its first result. So equal seeds and offsets give equal numbers, whatever the
- * layout of the result. The stream is not PyTorch's. */
+ * the offset by the number of elements of its first result. So equal seeds and offsets give equal numbers, whatever
+ * the layout of the result. The stream is not PyTorch's. */
 #include "host/op/reference/number.h"
 #include "host/op/reference/walk.h"
 #include "host/op/reference/work.h"
@@ -9,7 +9,9 @@
 
 /* -- one number from one block -- */
 
-typedef struct { uint64_t seed, offset; } stream;
+typedef struct {
+    uint64_t seed, offset;
+} stream;
 
 static stream start(bp_ctx *c, const bp_tensor *out)
 {
@@ -19,7 +21,9 @@ static stream start(bp_ctx *c, const bp_tensor *out)
 }
 
 /* 64 random bits twice. */
-typedef struct { uint64_t a, b; } block;
+typedef struct {
+    uint64_t a, b;
+} block;
 
 static block draw(const stream *s, int64_t i)
 {
@@ -43,7 +47,10 @@ static double normal(block x)
 }
 
 /* In [low, low + range); range 0: all 64 bits. */
-static int64_t below(block x, int64_t low, uint64_t range) { return (int64_t)((uint64_t)low + (range ? x.a % range : x.a)); }
+static int64_t below(block x, int64_t low, uint64_t range)
+{
+    return (int64_t)((uint64_t)low + (range ? x.a % range : x.a));
+}
 
 /* -- filling a result, in the order of its elements -- */
 
@@ -65,7 +72,12 @@ static bp_status fill(bp_ctx *c, bp_tensor *out, sample_fn f, const void *params
 static num of_float(double v) { return (num){.kind = NUM_FLOAT, .f = v}; }
 
 /* Numbers a and b; or, where the pointers are set, one each an element. */
-typedef struct { double a, b; const double *as, *bs; int64_t low; uint64_t range; } params;
+typedef struct {
+    double a, b;
+    const double *as, *bs;
+    int64_t low;
+    uint64_t range;
+} params;
 
 static double param_a(const params *p, int64_t i) { return p->as ? p->as[i] : p->a; }
 static double param_b(const params *p, int64_t i) { return p->bs ? p->bs[i] : p->b; }
@@ -223,7 +235,8 @@ bp_status kernel_bernoulli(bp_ctx *c, op_call *k)
     work w = {.c = c};
     int32_t p = schema_find(k->op->schema, "p");
     uint32_t at = p < 0 ? 0 : (uint32_t)p;
-    params q = {.as = numbers(&w, k, at), .a = p < 0 || k->args[at].kind == BP_VALUE_TENSOR ? 0 : arg_float(k->args, at)};
+    params q = {.as = numbers(&w, k, at),
+                .a = p < 0 || k->args[at].kind == BP_VALUE_TENSOR ? 0 : arg_float(k->args, at)};
     if (work_ok(&w) && check_all(c, k, q.as, 1, "a probability is") == BP_OK)
         fill(c, k->out[0], sample_bernoulli, &q);
     return work_end(&w);
@@ -276,7 +289,8 @@ bp_status kernel_multinomial(bp_ctx *c, op_call *k)
 {
     work w = {.c = c};
     const bp_tensor *self = arg_tensor(k->args, 0);
-    bp_tensor *copy = work_new(&w, BP_F64, self->rank, (int64_t[]){tensor_dim(self, 0), tensor_dim(self, self->rank - 1)});
+    bp_tensor *copy = work_new(&w, BP_F64, self->rank,
+                               (int64_t[]){tensor_dim(self, 0), tensor_dim(self, self->rank - 1)});
     int64_t n = tensor_dim(self, self->rank - 1), rows = self->rank == 2 ? tensor_dim(self, 0) : 1;
     int64_t each = arg_int(c, k->args, 1), *out = tensor_ptr(k->out[0]);
     bool again = arg_bool(k->args, 2);
