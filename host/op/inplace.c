@@ -26,7 +26,6 @@ static int32_t source_of(const schema *from, const schema *to, uint32_t i)
     return j < 0 && i == 0 ? 0 : j;
 }
 
-
 static bp_status functional_args(bp_ctx *c, const op_row *op, const prepared *p, prepared *out)
 {
     const schema *from = op->schema, *to = op->functional->schema;

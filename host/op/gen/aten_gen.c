@@ -250,10 +250,13 @@ static void put_marks(buf *out, const gen_row *r)
 static bool docs(const gen *g, buf *out)
 {
     buf_printf(out, "# Operators\n\n%u overloads, each with a shape rule over symbolic sizes and a reference kernel that "
-                    "gives PyTorch's numbers. Generated from\nthe operator table.\n\n- **core**: one of the core ATen "
-                    "overloads. **view**: shares its argument's memory; **may view**: where strides allow.\n- **value**: "
-                    "gives a number, a value break under capture. **size from data**: its sizes are known when it has "
-                    "run.\n\n| C function | schema | marks | gives |\n|---|---|---|---|\n", g->rows.len);
+                    "gives\nPyTorch's numbers. Generated from the operator table.\n\n", g->rows.len);
+    buf_puts(out, "- **core**: one of the core ATen overloads.\n"
+                  "- **view**: shares its argument's memory; **may view**: where strides allow.\n"
+                  "- **value**: gives a number: a value break under capture.\n"
+                  "- **size from data**: its sizes are known when it has run.\n"
+                  "- **random**: draws from the context's generator.\n\n"
+                  "| C function | schema | marks | gives |\n|---|---|---|---|\n");
     for (uint32_t i = 0; i < g->rows.len; i++) {
         const gen_row *r = &g->rows.at[i];
         buf text = {0};
