@@ -32,6 +32,7 @@ typedef struct code_state {
     VEC(char *) reasons;          /* of each recompile */
     VEC(code_break) breaks;       /* sites of breaks, and of what was not captured */
     /* without the claim: */
+    _Atomic uint64_t capture_ns, compile_ns; /* spent so far */
     atomic_uint warned;           /* bits of enum code_limit */
     _Atomic(const char *) eager_only; /* an impure function: every call runs eagerly, for this reason */
     char impure[512];

@@ -421,6 +421,8 @@ void trace_print(const trace *t, buf *out)
     for (uint32_t i = 0; i < t->items.len; i++) {
         buf_puts(out, "  ");
         item_print(&t->items.at[i], out);
-        buf_printf(out, "  # %s:%d\n", t->items.at[i].file ? t->items.at[i].file : "?", t->items.at[i].line);
+        if (t->items.at[i].file)
+            buf_printf(out, "  # %s:%d", t->items.at[i].file, t->items.at[i].line);
+        buf_putc(out, '\n');
     }
 }

@@ -3,6 +3,7 @@
  * Only what leads to the list is built, and what may not be dropped: rows that may fail on data (C1.5), and random
  * ones, whose numbers the ones behind them count from (C7). Placeholders are the frame's inputs in the frame's order,
  * then handed-on values in the order of recording. */
+#include "host/base/clock.h"
 #include "host/base/log.h"
 #include "host/compile/callable.h"
 #include <stdio.h>
@@ -305,7 +306,10 @@ static bp_status compile(build *b, segment *seg)
         log_line(k->c->rt, LOG_graph, "%s\n%s", b->gm->name, buf_text(&table));
         buf_fini(&table);
     }
-    if (program_compile(k->c, b->gm, k->g->backend, &p) != BP_OK) {
+    uint64_t began = clock_ns();
+    bp_status st = program_compile(k->c, b->gm, k->g->backend, &p);
+    call_took(k, &k->st->compile_ns, "compile", b->gm->name, began);
+    if (st != BP_OK) {
         diag_while(&k->c->diag, "compiling %s of \"%s\" (%s:%d)", b->gm->name, k->g->code->is.name, k->g->code->is.file,
                    k->g->code->is.line);
         return k->c->diag.code;

@@ -43,7 +43,7 @@ static bp_status check_options(bp_ctx *c, const bp_compile_options *o)
 
 /* -- making -------------------------------------------------------------------------------------------------------- */
 
-/* Two functions in their C type's own clothes; the cache only compares them. */
+/* The cache compares the function and calls it never, so it knows it by another type. */
 static code_identity identity(const bp_callable *g, const bp_compile_options *o, const char *name, const char *file,
                               int32_t line)
 {

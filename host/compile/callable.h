@@ -79,6 +79,8 @@ bp_tensor *call_value(call *k, ref r);
 step call_miss(call *k, place *at, tree_node *parent, outcome out, tree_node **n);
 /* The function captured anew, along what this call has observed up to the end of n (NULL: nothing). NULL: no memory. */
 trace *call_trace(call *k, const tree_node *n);
+/* Adds the time since `began` to a total and logs it. */
+void call_took(call *k, _Atomic uint64_t *total, const char *stage, const char *what, uint64_t began);
 /* graft.c: the capture's new segments as nodes behind parent, in k->fresh. */
 step call_graft(call *k, const trace *t, tree_node *parent);
 /* supply.c: where the fresh nodes' values come from; fixes their canonical graphs and what each node hands on. */

@@ -120,6 +120,17 @@ static void note_leaf(call *k, const trace *t, tree_node *n)
              t->reason);
 }
 
+static void log_guards(call *k, const tree_node *n)
+{
+    if (!log_on(k->c->rt, LOG_guards))
+        return;
+    buf parts = {0};
+    guard_print(n->guards, &parts);
+    log_line(k->c->rt, LOG_guards, "\"%s\", segment %u of a path, %u guards in %zu bytes\n%s", k->g->code->is.name,
+             n->depth, guard_count(n->guards), guard_nbytes(n->guards), buf_text(&parts));
+    buf_fini(&parts);
+}
+
 /* -- the path ------------------------------------------------------------------------------------------------------ */
 
 step call_impure(call *k, const char *reason)
@@ -167,6 +178,7 @@ step call_graft(call *k, const trace *t, tree_node *parent)
         n = make_node(k, t, i, n, has_term);
         if (!n)
             return STEP_FAILED;
+        log_guards(k, n);
         if (has_term)
             note_break(k, n);
         else

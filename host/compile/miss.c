@@ -1,5 +1,6 @@
 /* What is not in the tree: an unseen outcome, or a call that no entry serves. Limits are asked first, then the function
  * is captured again from its start, with what this call has observed forced (C3.1). */
+#include "host/base/clock.h"
 #include "host/base/log.h"
 #include "host/compile/callable.h"
 #include <string.h>
@@ -150,14 +151,21 @@ trace *call_trace(call *k, const tree_node *n)
     return t;
 }
 
+void call_took(call *k, _Atomic uint64_t *total, const char *stage, const char *what, uint64_t began)
+{
+    uint64_t ns = clock_ns() - began;
+    atomic_fetch_add_explicit(total, ns, memory_order_relaxed);
+    log_line(k->c->rt, LOG_time, "%s of %s: %.3f ms", stage, what, (double)ns * 1e-6);
+}
+
 static void log_capture(call *k, const trace *t)
 {
     if (!log_on(k->c->rt, LOG_capture))
         return;
     buf text = {0};
     trace_print(t, &text);
-    log_line(k->c->rt, LOG_capture, "captured \"%s\": %u operations, %u breaks%s%s\n%s", k->g->code->is.name, t->nnodes,
-             t->nbreaks, t->reason[0] ? "; " : "", t->reason, buf_text(&text));
+    log_line(k->c->rt, LOG_capture, "captured \"%s\", operations: %u, breaks: %u%s%s\n%s", k->g->code->is.name,
+             t->nnodes, t->nbreaks, t->reason[0] ? "; " : "", t->reason, buf_text(&text));
     buf_fini(&text);
 }
 
@@ -165,7 +173,9 @@ static step capture(call *k, tree_node *parent)
 {
     k->captured = true;
     code_count(k->st, captures, 1);
+    uint64_t began = clock_ns();
     trace *t = call_trace(k, parent);
+    call_took(k, &k->st->capture_ns, "capture", k->g->code->is.name, began);
     if (!t)
         return STEP_FAILED;
     code_count(k->st, slices, t->slices.evaluated);

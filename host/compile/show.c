@@ -162,12 +162,25 @@ static bp_status fill_guards(report *r, const bp_callable *g)
     return each_node(r->c, r->s, print_guards, r);
 }
 
+static uint32_t count_operators(const code_state *s)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < s->store.all.len; i++) {
+        const graph *g = s->store.all.at[i]->program ? &program_graph(s->store.all.at[i]->program)->g : NULL;
+        for (node_id id = g ? g->first : 0; id; id = graph_get(g, id)->next)
+            n += graph_get(g, id)->op == BP_NODE_CALL_FUNCTION;
+    }
+    return n;
+}
+
 static void print_counters(report *r)
 {
     bp_callable_stats s = stats_of(r->s);
     buf_printf(&r->out, "graphs: %u, break sites: %u, outcomes: %u\n", s.graphs, s.break_sites, s.outcomes);
     buf_printf(&r->out, "captures: %u, recompiles: %u, entries: %u, hits: %u, eager calls: %u, restarts: %u\n",
                s.captures, s.recompiles, s.entries, s.hits, s.eager_calls, s.restarts);
+    buf_printf(&r->out, "operators: %u, capturing took %.3f ms, compiling %.3f ms\n", count_operators(r->s),
+               (double)atomic_load(&r->s->capture_ns) * 1e-6, (double)atomic_load(&r->s->compile_ns) * 1e-6);
     buf_printf(&r->out, "nodes evaluated for slices: %u, growths: %u, disagreements: %u, opened breaks: %u\n", s.slices,
                s.growths, s.disagreements, s.opened);
 }

@@ -1,4 +1,5 @@
 /* The walk of a call along its code's trace tree. */
+#include "host/base/log.h"
 #include "host/compile/callable.h"
 #include "host/tensor/module.h"
 
@@ -50,6 +51,8 @@ static bp_status publish(call *k, tree_node *n)
     if (!at || !place_add(k->epochs, at, n))
         return ctx_nomem(k->c);
     k->next_fresh++;
+    log_line(k->c->rt, LOG_cache, "\"%s\": a node at depth %u, %u at its place", k->g->code->is.name, n->depth,
+             place_nodes(at)->n);
     if (counts)
         code_count(k->st, outcomes, 1);
     return BP_OK;
