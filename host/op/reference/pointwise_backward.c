@@ -1,5 +1,5 @@
 /* Gradients of activation functions: operand a is the gradient of the result, b the argument (or the result) of the
- * forward. A NaN there falls on the side where PyTorch's vectors put it. */
+ * forward. A NaN there passes the gradient on, as PyTorch's scalar formulas do. */
 #include "host/op/reference/loop.h"
 #include "host/op/reference/part.h"
 #include "host/op/rows.h"
@@ -25,8 +25,8 @@ BACKWARD(hardsigmoid_backward, 0, b > -3 && b < 3 ? a * (T)(1. / 6) : (T)0)
 BACKWARD(leaky_relu_backward, 1, b > 0 ? a : a * LOOP_NUM(0))
 BACKWARD(softplus_backward, 2,
          b *LOOP_NUM(0) > LOOP_NUM(1) ? a : a * exp(b * LOOP_NUM(0)) / (exp(b * LOOP_NUM(0)) + (T)1))
-BACKWARD(hardtanh_backward, 2, b > LOOP_NUM(0) && b < LOOP_NUM(1) ? a : (T)0)
-BACKWARD_ROUNDED(softshrink_backward, 1, b > LOOP_NUM(0) || b < -LOOP_NUM(0) ? a : (T)0)
+BACKWARD(hardtanh_backward, 2, b <= LOOP_NUM(0) || b >= LOOP_NUM(1) ? (T)0 : a)
+BACKWARD_ROUNDED(softshrink_backward, 1, b >= -LOOP_NUM(0) && b <= LOOP_NUM(0) ? (T)0 : a)
 
 LOOPS_F(LOOP_2, threshold_backward, b <= LOOP_NUM(0) ? (T)0 : a)
 LOOPS_I(LOOP_2, threshold_backward, b <= LOOP_INT(0) ? (T)0 : a)
@@ -55,8 +55,8 @@ bp_status kernel_gelu_backward(bp_ctx *c, op_call *k)
 #define ELU_BELOW LOOP_NUM(0)
 #define ELU_ABOVE LOOP_NUM(1)
 #define ELU_INSIDE LOOP_NUM(2)
-LOOPS_F(LOOP_2, elu_of_result, b > 0 ? a * ELU_ABOVE : a * ELU_INSIDE * (b + ELU_BELOW))
-LOOPS_F(LOOP_2, elu_of_argument, b > 0 ? a * ELU_ABOVE : a * ELU_INSIDE * ELU_BELOW * exp(b * ELU_INSIDE))
+LOOPS_F(LOOP_2, elu_of_result, b <= 0 ? a * ELU_INSIDE * (b + ELU_BELOW) : a * ELU_ABOVE)
+LOOPS_F(LOOP_2, elu_of_argument, b <= 0 ? a * ELU_INSIDE * ELU_BELOW * exp(b * ELU_INSIDE) : a * ELU_ABOVE)
 bp_status kernel_elu_backward(bp_ctx *c, op_call *k)
 {
     static const loop_table of_result = {LOOP_SET_F(elu_of_result)}, of_argument = {LOOP_SET_F(elu_of_argument)};
