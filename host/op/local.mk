@@ -94,3 +94,4 @@ libhost_la_SOURCES += %D%/reference/lapack.c %D%/reference/lapack.def %D%/refere
 libhost_la_SOURCES += %D%/reference/linalg.c %D%/reference/linalg.h %D%/reference/linalg_lapack.c
 libhost_la_SOURCES += %D%/reference/linalg_check.c %D%/reference/linalg_factor.c %D%/reference/linalg_lu.c
 libhost_la_SOURCES += %D%/reference/linalg_spectral.c
+libhost_la_SOURCES += %D%/ops/loss.def %D%/shape_loss.c %D%/reference/loss.c %D%/reference/loss_compose.c

@@ -56,7 +56,8 @@ static void constant_groups_give_the_bias(void **state)
 {
     (void)state;
     static const op_case cases[] = {
-        {"group_norm(f32[1x2x2: 1000.1 1000.1 0.3 0.3], 2, f32[2 3], f32[0.25 -0.5])", "f32[1x2x2: 0.25 0.25 -0.5 -0.5]"},
+        {"group_norm(f32[1x2x2: 1000.1 1000.1 0.3 0.3], 2, f32[2 3], f32[0.25 -0.5])",
+         "f32[1x2x2: 0.25 0.25 -0.5 -0.5]"},
         {"layer_norm(f32[3: 7 7 7], [3], None, f32[1 2 3])", "f32[1 2 3]"},
         {"native_layer_norm(f32[2x2: 1 3 2 2], [2], None, None, 0.0)",
          "f32[2x2: -1 1 nan nan] | f32[2x1: 2 2] | f32[2x1: 1 inf]"},

@@ -76,7 +76,7 @@ static void an_integer_divided_by_zero_is_an_error(void **state)
 {
     (void)state;
     static const op_case cases[] = {
-        {"remainder.Scalar_Tensor(1, b8[1 0])", "INVALID_ARGUMENT: remainder.Scalar_Tensor: division of integers by zero..."},
+        {"remainder.Scalar_Tensor(1, b8[1 0])", "INVALID_ARGUMENT: remainder.Scalar_Tensor: division of integers..."},
         {"fmod.Tensor(u8[1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1], u8[1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 0])",
          "INVALID_ARGUMENT: fmod.Tensor: division of integers by zero..."},
         {"fmod.Tensor(u8[1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1], u8[2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2])",
@@ -295,7 +295,8 @@ static void results_keep_the_layout_of_their_operands(void **state)
 {
     (void)state;
     bp_scope_begin(c);
-    bp_tensor *turned = strided(2, (int64_t[]){3, 2}, (int64_t[]){1, 3}), *row = strided(1, (int64_t[]){2}, (int64_t[]){1});
+    bp_tensor *turned = strided(2, (int64_t[]){3, 2}, (int64_t[]){1, 3});
+    bp_tensor *row = strided(1, (int64_t[]){2}, (int64_t[]){1});
     bp_tensor *out = call_2("aten.add.Tensor", turned, row);
     assert_int_equal(tensor_step(out, 0), 1);
     assert_int_equal(tensor_step(out, 1), 3);
