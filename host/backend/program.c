@@ -250,13 +250,25 @@ static uint64_t code_of(const bp_graph_module *gm)
     return gm->code_id ? gm->code_id : (UINT64_C(1) << 63) | (atomic_fetch_add(&last, 1) + 1);
 }
 
+static void log_program(bp_ctx *c, const program *p)
+{
+    buf names = {0};
+    if (!log_on(c->rt, LOG_backend))
+        return;
+    program_print_backends(p, &names);
+    log_line(c->rt, LOG_backend, "graph \"%s\", %u groups: on %s", p->gm->name, p->ngroups, buf_text(&names));
+    buf_fini(&names);
+}
+
 bp_status program_compile(bp_ctx *c, bp_graph_module *gm, backend *b, program **out)
 {
     *out = NULL;
     if (!ctx_ok(c))
         return c->diag.code;
     TRY(ensure_metas(c, gm));
-    return compile(c, chain_of_backend(c, b), gm, gm, code_of(gm), out);
+    TRY(compile(c, chain_of_backend(c, b), gm, gm, code_of(gm), out));
+    log_program(c, *out);
+    return BP_OK;
 }
 
 bp_status program_compile_names(compile_record *asker, bp_graph_module *gm, const char *const *names, uint32_t n,
