@@ -249,8 +249,8 @@ static void put_marks(buf *out, const gen_row *r)
 
 static bool docs(const gen *g, buf *out)
 {
-    buf_printf(out, "# Operators\n\n%u overloads, each with a shape rule over symbolic sizes and a reference kernel that\n"
-                    "gives PyTorch's numbers. Generated from the operator table.\n\n", g->rows.len);
+    buf_printf(out, "# Operators\n\n%u overloads, each with a shape rule over symbolic sizes and a reference kernel\n"
+                    "that gives PyTorch's numbers. Generated from the operator table.\n\n", g->rows.len);
     buf_puts(out, "- **core**: one of the core ATen overloads.\n"
                   "- **view**: shares its argument's memory; **may view**: where strides allow.\n"
                   "- **value**: gives a number: a value break under capture.\n"
