@@ -259,3 +259,81 @@ bp_status shape_instance_norm(bp_ctx *c, shape_call *s)
     TRY(check_batch(c, s, 4, arg_bool(s->args, 5)));
     return shape_add_out(c, s, dtype_of(s, 0), x->rank, x->sizes) ? BP_OK : c->diag.code;
 }
+
+/* -- gradients: of the input, the weight and the bias; those that the mask leaves out are absent -- */
+/* Adds one; i: its place in the mask at argument `mask_at`. */
+static shape_out *add_gradient(bp_ctx *c, shape_call *s, uint32_t mask_at, uint32_t i, bp_dtype d, uint32_t rank,
+                               const bp_dim *sizes)
+{
+    shape_out *o = shape_add_out(c, s, d, rank, sizes);
+    const bp_value *mask = &s->args[mask_at];
+    if (o)
+        o->absent = i < mask->count && !mask->v.items[i].v.i;
+    return o;
+}
+
+/* The type of a parameter's gradient: the parameter's, or the input's where there is none. */
+static bp_dtype type_or(const shape_call *s, uint32_t i, bp_dtype otherwise)
+{
+    return dtype_of(s, i) ? dtype_of(s, i) : otherwise;
+}
+
+static bp_status check_gradient(bp_ctx *c, const shape_call *s)
+{
+    const bp_tensor *g = arg_tensor(s->args, 0), *x = arg_tensor(s->args, 1);
+    bool fits = g->rank == x->rank;
+    for (uint32_t d = 0; fits && d < x->rank; d++)
+        fits = dim_eq(g->sizes[d], x->sizes[d]);
+    if (!fits)
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "arguments \"grad_out\" and \"input\" differ in size");
+    return need_float(c, s, dtype_of(s, 1));
+}
+
+bp_status shape_layer_norm_backward(bp_ctx *c, shape_call *s)
+{
+    const bp_tensor *x = arg_tensor(s->args, 1);
+    uint32_t n = arg_list_len(s->args, 2);
+    TRY(check_gradient(c, s));
+    if (n > x->rank)
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "the input does not end with the sizes of \"normalized_shape\"");
+    bp_dtype d = dtype_of(s, 1);
+    add_gradient(c, s, 7, 0, d, x->rank, x->sizes);
+    add_gradient(c, s, 7, 1, type_or(s, 5, d), n, x->sizes + x->rank - n);
+    add_gradient(c, s, 7, 2, type_or(s, 6, d), n, x->sizes + x->rank - n);
+    return c->diag.code;
+}
+
+/* Of [N, C, ...] inputs, with a number a channel. */
+static bp_status channel_gradients(bp_ctx *c, shape_call *s, uint32_t mask_at, uint32_t weight)
+{
+    const bp_tensor *x = arg_tensor(s->args, 1);
+    TRY(check_gradient(c, s));
+    if (x->rank < 2)
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"input\": expected at least 2 dimensions, got %u", x->rank);
+    bp_dtype d = dtype_of(s, 1);
+    shape_out *o = add_gradient(c, s, mask_at, 0, d, x->rank, x->sizes);
+    if (o)
+        layout_memory_format(c, x->rank, x->sizes, tensor_suggest_format(x), o->meta.strides);
+    add_gradient(c, s, mask_at, 1, type_or(s, weight, d), 1, &x->sizes[1]);
+    add_gradient(c, s, mask_at, 2, type_or(s, weight, d), 1, &x->sizes[1]);
+    return c->diag.code;
+}
+
+bp_status shape_group_norm_backward(bp_ctx *c, shape_call *s)
+{
+    const bp_tensor *x = arg_tensor(s->args, 1);
+    int64_t groups = arg_int(c, s->args, 8);
+    if (x->rank >= 2 && (groups < 1 || !dim_is(dim_mod(c, x->sizes[1], dim_const(groups)), 0)))
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "%lld channels do not make %lld groups",
+                       (long long)x->sizes[1].value, (long long)groups);
+    return channel_gradients(c, s, 9, 4);
+}
+
+bp_status shape_batch_norm_backward(bp_ctx *c, shape_call *s)
+{
+    uint32_t first = arg_bool(s->args, 7) ? 5 : 3;
+    if (!dtype_of(s, first) || !dtype_of(s, first + 1))
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"%s\" or \"%s\" is missing", s->op->schema->args[first].name,
+                       s->op->schema->args[first + 1].name);
+    return channel_gradients(c, s, 9, 2);
+}
