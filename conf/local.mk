@@ -1,7 +1,7 @@
 EXTRA_DIST += %D%/backplane.ini.in %D%/onednn.txt %D%/suppressions/leak %D%/suppressions/thread
 
-# The config that is installed, and the one of this build folder, which BACKPLANE_SYSCONFDIR makes an uninstalled program
-# read. Paths in it are known to make only.
+# The config that is installed, and the one of this build folder, which BACKPLANE_SYSCONFDIR makes an uninstalled
+# program read. Paths in it are known to make only.
 confdir = $(sysconfdir)/backplane
 nodist_conf_DATA = %D%/backplane.ini
 noinst_DATA += %D%/uninstalled/backplane.ini

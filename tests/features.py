@@ -76,7 +76,8 @@ def check(table, got, want, path):
     for key, words, what in table:
         if key and FIRST in re.findall(r"\w+", words):
             failed = sorted(got.get(key, ((), ()))[1])
-            report(shown(got, key), f"{key} is shown", f"{what}: {'failed: ' + ' '.join(failed) if failed else 'no test'}")
+            why = "failed: " + " ".join(failed) if failed else "no test"
+            report(shown(got, key), f"{key} is shown", f"{what}: {why}")
     unknown = sorted(set(got) - {k for k, _, _ in table})
     report(not unknown, "each id of a test is a row", " ".join(unknown))
     have = open(path, encoding="utf-8").read() if os.path.exists(path) else ""

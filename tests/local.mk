@@ -82,7 +82,8 @@ endif
 TESTS += $(script_tests)
 EXTRA_DIST += $(script_tests) %D%/driver %D%/sum %D%/lib/tap.sh %D%/lib/tap.py \
 	%D%/features.py %D%/features.def
-noinst_HEADERS += %D%/lib/check.h %D%/lib/op_text.h %D%/unit/tensor/casts.def %D%/unit/graph/build.h %D%/unit/compile/fixture.h
+noinst_HEADERS += %D%/lib/check.h %D%/lib/op_text.h %D%/unit/tensor/casts.def %D%/unit/graph/build.h \
+	%D%/unit/compile/fixture.h
 
 # Runtimes with a config and a folder of their own: NAME_LDADD = $(world).
 check_LTLIBRARIES += %D%/lib/libworld.la

@@ -77,8 +77,8 @@ bp_status check_triangle(bp_ctx *c, const shape_call *s, uint32_t i, bool *upper
     *upper = text && (strcmp(text, "U") == 0 || strcmp(text, "u") == 0);
     if (*upper || (text && (strcmp(text, "L") == 0 || strcmp(text, "l") == 0)))
         return BP_OK;
-    return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"%s\" must be \"L\" or \"U\", and is \"%s\"", name_of(s, i),
-                   text ? text : "None");
+    return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"%s\" must be \"L\" or \"U\", and is \"%s\"",
+                   name_of(s, i), text ? text : "None");
 }
 
 bp_status check_system(bp_ctx *c, const shape_call *s, uint32_t a, uint32_t b, bool left)
@@ -190,9 +190,9 @@ static bp_status check_pivots(bp_ctx *c, const shape_call *s, uint32_t lu, uint3
         fits = dim_eq(p->sizes[d], t->sizes[d]);
     if (fits)
         return BP_OK;
-    return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"%s\" has sizes %s, expected %lld for each matrix of \"%s\"",
-                   name_of(s, pivots), sizes_text(have, sizeof have, p->rank, p->sizes), (long long)k.value,
-                   name_of(s, lu));
+    return op_fail(c, s->op, BP_INVALID_ARGUMENT,
+                   "argument \"%s\" has sizes %s, expected %lld for each matrix of \"%s\"", name_of(s, pivots),
+                   sizes_text(have, sizeof have, p->rank, p->sizes), (long long)k.value, name_of(s, lu));
 }
 
 bp_status shape_lu_unpack(bp_ctx *c, shape_call *s)

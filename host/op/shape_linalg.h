@@ -9,7 +9,8 @@ bp_status check_factor_dtype(bp_ctx *c, const shape_call *s, uint32_t i);
 bp_status check_matrix(bp_ctx *c, const shape_call *s, uint32_t i);
 /* The same, the last two equal. */
 bp_status check_square(bp_ctx *c, const shape_call *s, uint32_t i);
-/* Matrices i and j have one dtype and batches that broadcast; out: those sizes, room for TENSOR_MAX_RANK, *n of them. */
+/* Matrices i and j have one dtype and batches that broadcast; out: those sizes, room for TENSOR_MAX_RANK, *n of
+ * them. */
 bp_status check_batches(bp_ctx *c, const shape_call *s, uint32_t i, uint32_t j, uint32_t *n, bp_dim *out);
 /* Adds an output whose matrices lie column by column, as LAPACK leaves them. */
 bp_status out_columns(bp_ctx *c, shape_call *s, bp_dtype dtype, uint32_t rank, const bp_dim *sizes);

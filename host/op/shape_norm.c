@@ -61,8 +61,8 @@ static bp_status check_type(bp_ctx *c, const shape_call *s, uint32_t i)
     bp_dtype d = dtype_of(s, 0), have = dtype_of(s, i);
     if (!have || have == d || (have == BP_F32 && (d == BP_F16 || d == BP_BF16)))
         return BP_OK;
-    return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"%s\": %s with an input of %s", s->op->schema->args[i].name,
-                   dtype_get(have)->torch, dtype_get(d)->torch);
+    return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"%s\": %s with an input of %s",
+                   s->op->schema->args[i].name, dtype_get(have)->torch, dtype_get(d)->torch);
 }
 
 /* Argument i has the sizes that argument 1 lists. */
@@ -90,7 +90,8 @@ static bp_status normalized_shape(bp_ctx *c, const shape_call *s, uint32_t *n, b
     for (uint32_t d = 0; fits && d < *n; d++)
         fits = dim_eq(x->sizes[x->rank - *n + d], (*sizes)[d]);
     return fits ? BP_OK
-                : op_fail(c, s->op, BP_INVALID_ARGUMENT, "the input does not end with the sizes of \"normalized_shape\"");
+                : op_fail(c, s->op, BP_INVALID_ARGUMENT,
+                          "the input does not end with the sizes of \"normalized_shape\"");
 }
 
 static bp_status layer_norm(bp_ctx *c, shape_call *s, bool with_stats)

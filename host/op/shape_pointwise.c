@@ -333,7 +333,8 @@ bp_status shape_prelu(bp_ctx *c, shape_call *s)
     const bp_tensor *x = arg_tensor(s->args, 0), *w = arg_tensor(s->args, 1);
     TRY(same_types(c, s, 0, 1));
     if (w->rank > 1)
-        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"weight\": expected 0 or 1 dimensions, got %u", w->rank);
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"weight\": expected 0 or 1 dimensions, got %u",
+                       w->rank);
     bp_dim channels = x->rank > 1 ? x->sizes[1] : dim_const(1);
     if (w->rank == 1 && !dim_is(w->sizes[0], 1) && (x->rank == 0 || !dim_eq(w->sizes[0], channels)))
         return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"weight\": %lld slopes for %lld channels",

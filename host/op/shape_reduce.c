@@ -182,8 +182,8 @@ bp_status shape_vector_norm(bp_ctx *c, shape_call *s)
     bp_dtype d = dtype_of(s), asked = reduce_dtype(s->op, s->args);
     TRY(need_float(c, s, d));
     if (asked && (dtype_is_complex(asked) != dtype_is_complex(d) || dtype_promote(asked, d) != asked))
-        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"dtype\": %s does not widen %s", dtype_get(asked)->torch,
-                       dtype_get(d)->torch);
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"dtype\": %s does not widen %s",
+                       dtype_get(asked)->torch, dtype_get(d)->torch);
     uint64_t mask;
     const bp_tensor *t = arg_tensor(s->args, 0);
     TRY(reduce_mask(c, s->op, s->args, t->rank, &mask));

@@ -118,7 +118,7 @@ static uint32_t result(lowering *l, uint32_t node, const operand *dst, const_dnn
     return v == UINT32_MAX ? good(l, dnnl_out_of_memory), 0 : v;
 }
 
-/* -- a kind each: check says whether a node is taken, lower adds its steps ------------------------------------------ */
+/* -- a kind each: check says whether a node is taken, lower adds its steps -------------------------------------- */
 
 /* Splits the output channels of a grouped convolution's weight: [O, I/g, ...] -> [g, O/g, I/g, ...]. */
 static void split_groups(operand *t, int64_t groups)
@@ -159,8 +159,8 @@ static void lower_convolution(lowering *l, uint32_t node, int parameter)
     dnnl_memory_desc_t bias = n.bias.node ? any(l, &n.bias) : NULL;
     if (l->status == dnnl_success)
         good(l, dnnl.convolution_forward_primitive_desc_create(&pd, dnnl.engine, dnnl_forward_inference,
-                                                               dnnl_convolution_direct, src, weights, bias, dst, n.stride,
-                                                               n.dilation, n.padding, n.padding, l->attr));
+                                                               dnnl_convolution_direct, src, weights, bias, dst,
+                                                               n.stride, n.dilation, n.padding, n.padding, l->attr));
     if (l->status == dnnl_success) {
         uint32_t v[4];
         v[0] = fetch(l, &n.src, dnnl.primitive_desc_query_md(pd, dnnl_query_src_md, 0), node);
@@ -176,7 +176,8 @@ static void lower_convolution(lowering *l, uint32_t node, int parameter)
 
 typedef bool (*matmul_reader)(const bp_graph_module *gm, uint32_t node, matmul_node *out, why *w);
 
-/* A product: everything in plain strides, which oneDNN's matmul takes as they are, but the weights, which it may pack. */
+/* A product: everything in plain strides, which oneDNN's matmul takes as they are, but the weights, which it may
+ * pack. */
 static void lower_product(lowering *l, uint32_t node, matmul_reader get)
 {
     matmul_node n;
@@ -315,8 +316,8 @@ static void lower_eltwise(lowering *l, uint32_t node, int parameter)
 static bool check_clamp(const bp_graph_module *gm, uint32_t node, int parameter, why *w)
 {
     double lo, hi;
-    return check_eltwise(gm, node, 0, w) &&
-           (parameter == CLAMP_RELU || (number_get(gm, node, "min_val", &lo, w) && number_get(gm, node, "max_val", &hi, w)));
+    return check_eltwise(gm, node, 0, w) && (parameter == CLAMP_RELU || (number_get(gm, node, "min_val", &lo, w) &&
+                                                                         number_get(gm, node, "max_val", &hi, w)));
 }
 
 static void lower_clamp(lowering *l, uint32_t node, int parameter)
@@ -411,7 +412,8 @@ static void add_output(lowering *l, const bp_value *item, uint32_t index, uint32
         good(l, dnnl_out_of_memory);
         return;
     }
-    if (good(l, dnnl.reorder_primitive_desc_create(&pd, l->p->values.at[from].md, dnnl.engine, md, dnnl.engine, l->attr)))
+    if (good(l,
+             dnnl.reorder_primitive_desc_create(&pd, l->p->values.at[from].md, dnnl.engine, md, dnnl.engine, l->attr)))
         add_primitive(l, node, pd, (const int[]){DNNL_ARG_FROM, DNNL_ARG_TO}, (const uint32_t[]){from, to}, 2);
 }
 

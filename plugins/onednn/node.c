@@ -218,7 +218,8 @@ bool matmul_get(const bp_graph_module *gm, uint32_t node, matmul_node *out, why 
     bool plain = strcmp(bp_node_target(gm, node), "aten.matmul.default") == 0;
     memset(out, 0, sizeof *out);
     if (!operand_get(gm, node, "self", &out->src, w) ||
-        !operand_get(gm, node, plain ? "other" : "mat2", &out->weights, w) || !operand_get(gm, node, NULL, &out->dst, w))
+        !operand_get(gm, node, plain ? "other" : "mat2", &out->weights, w) ||
+        !operand_get(gm, node, NULL, &out->dst, w))
         return false;
     if (out->src.rank != out->weights.rank || out->src.rank < 2)
         return no(w, "operands have ranks %d and %d: equal ranks from 2 are taken", out->src.rank, out->weights.rank);

@@ -22,7 +22,8 @@ typedef struct {
 bool operand_get(const bp_graph_module *gm, uint32_t node, const char *name, operand *out, why *w);
 bool operand_optional(const bp_graph_module *gm, uint32_t node, const char *name, operand *out, why *w);
 bool operand_is_contiguous(const operand *o);
-/* An int list argument of n items, where one item or a bare int stands for all; an empty list gives fallback's items. */
+/* An int list argument of n items, where one item or a bare int stands for all; an empty list gives fallback's
+ * items. */
 bool ints_get(const bp_graph_module *gm, uint32_t node, const char *name, int n, const int64_t *fallback, int64_t *out,
               why *w);
 bool int_get(const bp_graph_module *gm, uint32_t node, const char *name, int64_t *out, why *w);

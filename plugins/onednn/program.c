@@ -169,7 +169,8 @@ bp_status program_run(void *state, bp_run *r)
     for (uint32_t i = 0; i < p->steps.len && status == BP_OK; i++) {
         dnnl_status_t code = execute(p, &p->steps.at[i]);
         if (code != dnnl_success)
-            return bp_run_fail(r, BP_INTERNAL, "oneDNN failed with code %d in step %u of %u", (int)code, i, p->steps.len);
+            return bp_run_fail(r, BP_INTERNAL, "oneDNN failed with code %d in step %u of %u", (int)code, i,
+                               p->steps.len);
         status = bp_run_poll(r);
     }
     if (status == BP_OK && dnnl.stream_wait(p->stream) != dnnl_success)

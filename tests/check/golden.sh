@@ -14,7 +14,8 @@ is "cases that pass" "$(run '12 passed, 0 failed, 3 unsupported' 0)" \
     "golden cases.jsonl.gz on eager: 12 passed, 0 failed, 3 unsupported "
 is "a case that fails" "$(run '12 passed, 2 failed, 3 unsupported' 1)" \
     "golden cases.jsonl.gz on eager: 12 passed, 2 failed, 3 unsupported "
-is "fewer than before" "$(run '9 passed, 0 failed, 6 unsupported' 0)" "golden cases.jsonl.gz on eager: 9 passed, 1 failed "
+is "fewer than before" "$(run '9 passed, 0 failed, 6 unsupported' 0)" \
+    "golden cases.jsonl.gz on eager: 9 passed, 1 failed "
 is "no count" "$(run 'Segmentation fault' 139)" "golden cases.jsonl.gz on eager: 0 passed, 1 failed "
 is "a bad exit" "$(run '12 passed, 0 failed, 0 unsupported' 7)" "golden cases.jsonl.gz on eager: 12 passed, 1 failed "
 run '12 passed, 0 failed, 0 unsupported' 7 >/dev/null

@@ -1,5 +1,5 @@
-# What `make install` leaves: a vendor builds plugins with what pkg-config says and nothing of the host on the link line,
-# adds one drop-in file each, and a user's program, linked to the installed library, finds them.
+# What `make install` leaves: a vendor builds plugins with what pkg-config says and nothing of the host on the link
+# line, adds one drop-in file each, and a user's program, linked to the installed library, finds them.
 . "$top_srcdir/tests/lib/tap.sh"
 root=$TMPDIR/root vendor=$TMPDIR/vendor
 mkdir -p "$vendor" "$TMPDIR/backplane/backends.d"
@@ -13,13 +13,14 @@ export LD_LIBRARY_PATH="$libdir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 BACKPLANE_SYSCONFDIR=$TMPDIR/etc
 export BACKPLANE_SYSCONFDIR
 mkdir -p "$BACKPLANE_SYSCONFDIR"
-sed "s|= */|= $root/|" "$root$(PKG_CONFIG_SYSROOT_DIR='' pkg-config --variable=sysconfdir backplane)/backplane/backplane.ini" \
-    >"$BACKPLANE_SYSCONFDIR/backplane.ini"
+sysconfdir=$root$(PKG_CONFIG_SYSROOT_DIR='' pkg-config --variable=sysconfdir backplane)
+sed "s|= */|= $root/|" "$sysconfdir/backplane/backplane.ini" >"$BACKPLANE_SYSCONFDIR/backplane.ini"
 
 # plugin NAME COMPILER SOURCE: builds it outside the tree and adds its drop-in.
 plugin() {
     # shellcheck disable=SC2046,SC2086 # a word an argument
-    $2 -shared -fPIC -Wall -Wextra -Werror -o "$vendor/$1.so" "$top_srcdir/tests/vendor/$3" $(pkg-config --cflags backplane) &&
+    $2 -shared -fPIC -Wall -Wextra -Werror -o "$vendor/$1.so" "$top_srcdir/tests/vendor/$3" \
+        $(pkg-config --cflags backplane) &&
         printf '[backend %s]\nlibrary = %s\n' "$1" "$vendor/$1.so" >"$TMPDIR/backplane/backends.d/$1.ini"
 }
 ok "a five-line plugin builds from Cflags" plugin hello "$CC" hello.c
@@ -29,7 +30,8 @@ is "no plugin needs a library of the host" \
     "$(readelf -d "$vendor"/*.so | grep -c 'NEEDED.*backplane')" 0
 # shellcheck disable=SC2046 # a word an argument
 ok "a user's program builds from Cflags and Libs" \
-    $CC -Wall -Wextra -Werror -o "$vendor/user" "$top_srcdir/tests/vendor/user.c" $(pkg-config --cflags --libs backplane)
+    $CC -Wall -Wextra -Werror -o "$vendor/user" "$top_srcdir/tests/vendor/user.c" \
+    $(pkg-config --cflags --libs backplane)
 # shellcheck disable=SC2046 # a word an argument
 ok "one in C++ does too" \
     $CXX -Wall -Wextra -Werror -o "$vendor/user_cxx" "$top_srcdir/tests/vendor/user_cxx.cc" \
@@ -40,7 +42,8 @@ for backend in eager hello hello-cxx hello-composer fallback; do
     like "the program runs on $backend" "$("$vendor/user" $backend 2>&1)" "answer 1"
 done
 like "the plugin prints the graph" "$("$vendor/user" hello 2>&1)" "call_function*aten.cos.default"
-like "a C++ exception is an error with its text" "$("$vendor/user" hello-cxx refused 2>&1)" "no input may be called refused"
+like "a C++ exception is an error with its text" "$("$vendor/user" hello-cxx refused 2>&1)" \
+    "no input may be called refused"
 like "the installed command lists them" "$("$prefix/bin/backplane" backends 2>&1)" "hello*hello-composer*hello-cxx"
 ok "make uninstall" make -s -C "$top_builddir" uninstall DESTDIR="$root"
 is "it leaves no file behind" "$(find "$root" -type f)" ""

@@ -15,8 +15,8 @@ check-includes check-headers check-style check-exports check-docs check-tables:
 check-install:
 	@$(MAKE) -s check-TESTS TESTS=tests/check/install.sh
 
-# The tree with sanitizers, each in a build of its own; thread with one OpenMP thread, since libgomp is not instrumented.
-# What a sanitizer may overlook is listed in conf/suppressions, a reason each.
+# The tree with sanitizers, each in a build of its own; thread with one OpenMP thread, since libgomp is not
+# instrumented. What a sanitizer may overlook is listed in conf/suppressions, a reason each.
 .PHONY: check-san check-san-address check-san-thread check-clang
 check-san: check-san-address check-san-thread
 check-san-address:

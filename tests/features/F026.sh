@@ -31,7 +31,7 @@ like F026_a_crashing_one_says_how "$(state "$probed" crashing)" "crashed*constru
 told=$("$BP_CLI" doctor good 2>&1)
 like F026_doctor_tells_origin_and_library "$told" "good: ok*from*backplane.ini:3*library*backplane-debug.so"
 like F026_doctor_tells_what_it_says_of_itself "$("$BP_CLI" doctor chain 2>&1)" \
-    "graphs   captured, whole or not at all*threads  several compile at once*option   chain = *string: backends in order"
+    "graphs   captured, whole or not at all*threads  several compile at *option   chain = *string: backends in order"
 told=$("$BP_CLI" doctor crashing 2>&1)
 is F026_doctor_fails_for_one_that_is_not_usable $? 1
 like F026_doctor_tells_how_to_try_again "$told" "crashed*doctor --forget"

@@ -93,7 +93,7 @@ static void close_world(world *w)
     world_close(w);
 }
 
-/* -- F062, F063, F064: a change compiles again, with a reason ------------------------------------------------------- */
+/* -- F062, F063, F064: a change compiles again, with a reason ---------------------------------------------------- */
 
 typedef void (*change)(world *w);
 static void no_grad(world *w) { bp_set_grad_enabled(w->c, 0); }
@@ -108,7 +108,8 @@ static void F062_each_ambient_mode_is_guarded_and_named(void **state)
 {
     static const struct { change make; const char *word; } rows[] = {
         {no_grad, "grad_mode"}, {inference, "inference_mode"}, {deterministic, "deterministic_algorithms"},
-        {default_dtype, "default_dtype"}, {default_device, "default_device"}, {autocast, "autocast"}, {tf32, "allow_tf32"},
+        {default_dtype, "default_dtype"}, {default_device, "default_device"}, {autocast, "autocast"},
+        {tf32, "allow_tf32"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -241,7 +242,8 @@ static void F065_the_limit_of_one_callable_wins_and_regions_are_apart(void **sta
 {
     (void)state;
     world *w = logging_world("", "");
-    bp_callable *strict = compiled(w, twice, &(bp_compile_options){.backend = "eager", .isolate = 1, .recompile_limit = 2});
+    bp_callable *strict =
+        compiled(w, twice, &(bp_compile_options){.backend = "eager", .isolate = 1, .recompile_limit = 2});
     bp_callable *other = eager(w, twice);
     call_sizes(w, strict, 1, 4);
     assert_int_equal(stats(w, strict).entries, 2);
@@ -314,7 +316,8 @@ static void F090_each_artifact_that_is_there_switches_its_own_lines(void **state
 {
     static const struct { const char *name, *words; } rows[] = {
         {"graph", "aten.neg.default"}, {"graph_breaks", "bp_is_true"}, {"guards", "L['x']"},
-        {"recompiles", "size mismatch"}, {"backend", "eager"}, {"capture", "captured"}, {"cache", "at its place"}, {"time", "ms"},
+        {"recompiles", "size mismatch"}, {"backend", "eager"}, {"capture", "captured"}, {"cache", "at its place"},
+        {"time", "ms"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -341,8 +344,8 @@ static void F091_explain_tells_graphs_breaks_operators_guards_and_times(void **s
     call(w, g, base_input(w));
     call(w, g, bp_neg(w->c, base_input(w)));
     world_ok(w, bp_print_explain(w->c, g, keep_text, &text));
-    const char *words[] = {"graphs: 2", "break sites: 1", "outcomes: 2", "bp_is_true asks for a value", "aten.neg.default",
-                           "operators: 3", "guards:", "L['x'].size()", "capturing took"};
+    const char *words[] = {"graphs: 2", "break sites: 1", "outcomes: 2", "bp_is_true asks for a value",
+                           "aten.neg.default", "operators: 3", "guards:", "L['x'].size()", "capturing took"};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         assert_contains(buf_text(&text), words[i]);
     buf_fini(&text);

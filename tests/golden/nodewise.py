@@ -2,8 +2,9 @@
 """Graphs of a golden file whose recorded outputs are not what their nodes compute.
 
 The files record what the operator gave before it was decomposed. In half precision a decomposition may round at other
-steps, so that PyTorch itself, running the graph node by node, misses the bound of FORMAT.md. For those graphs this script
-writes PyTorch's own node-by-node outputs, which the runner then compares with, at the same bounds, and counts apart.
+steps, so that PyTorch itself, running the graph node by node, misses the bound of FORMAT.md. For those graphs this
+script writes PyTorch's own node-by-node outputs, which the runner then compares with, at the same bounds, and counts
+apart.
 
     python3 nodewise.py graphs_handed.jsonl.gz > graphs_handed.nodewise.jsonl      (needs PyTorch)
 """
@@ -16,7 +17,8 @@ import sys
 import torch
 
 BOUNDS = {torch.float16: (1e-3, 1e-5), torch.bfloat16: (1.6e-2, 1e-5)}
-ACCUMULATES = ("mm", "bmm", "conv", "sum", "mean", "norm", "softmax", "cumsum", "pool", "addmm", "addmv", "baddbmm", "var")
+ACCUMULATES = ("mm", "bmm", "conv", "sum", "mean", "norm", "softmax", "cumsum", "pool", "addmm", "addmv", "baddbmm",
+               "var")
 
 
 def tensor(t):

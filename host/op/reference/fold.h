@@ -1,7 +1,8 @@
 /* Reductions: every output element is folded from the input's elements over some dimensions, in row-major order.
  *
  * A fold is an accumulator that takes runs of elements, by type, and a function that turns it into results. Elements
- * are converted as loop.h converts them: rounded to the operator's type, then widened to the type that is computed in. */
+ * are converted as loop.h converts them: rounded to the operator's type, then widened to the type that is computed
+ * in. */
 #ifndef HOST_OP_REFERENCE_FOLD_H
 #define HOST_OP_REFERENCE_FOLD_H
 #include "host/op/reference/loop.h"

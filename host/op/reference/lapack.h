@@ -11,7 +11,7 @@ typedef struct {
 #undef LAPACK_ONE
 } lapack;
 
-/* The process's LAPACK: the library that BACKPLANE_LAPACK names, else liblapack.so.3. NULL: it cannot be opened or lacks
- * a routine; the context has UNIMPLEMENTED with the loader's words and the Debian package. Any thread. */
+/* The process's LAPACK: the library that BACKPLANE_LAPACK names, else liblapack.so.3. NULL: it cannot be opened or
+ * lacks a routine; the context has UNIMPLEMENTED with the loader's words and the Debian package. Any thread. */
 const lapack *lapack_get(bp_ctx *c, const op_row *op);
 #endif

@@ -248,7 +248,8 @@ bool la_checks(const op_call *k)
 /* What a positive info means, by a word of the operator's name; the first row that fits counts. The number stands
  * between the two texts. */
 static const struct { const char *word, *before, *after; } meanings[] = {
-    {"inv", "the diagonal element ", " is zero, the inversion could not be completed because the input matrix is singular"},
+    {"inv", "the diagonal element ",
+     " is zero, the inversion could not be completed because the input matrix is singular"},
     {"solve", "the solver failed because the input matrix is singular: diagonal element ", " is zero"},
     {"cholesky", "the factorization could not be completed because the input is not positive-definite (the leading "
                  "minor of order ", " is not positive-definite)"},

@@ -31,7 +31,8 @@ static int asked(const void *answer)
     return n > 1 ? (int)n : 1;
 }
 
-/* Runs `call` twice: with lwork -1 for the size of its workspace, then with that. `area` and `lwork` are for the call. */
+/* Runs `call` twice: with lwork -1 for the size of its workspace, then with that. `area` and `lwork` are for the
+ * call. */
 #define WITH_ROOM(a, call)                        \
     do {                                          \
         double answer_[2] = {0, 0};               \

@@ -2,7 +2,8 @@
  *
  * A kernel gives inner loops by type and a list of operands; loop_run finds the order in which memory is walked, merges
  * dimensions, converts what has another type in pieces of LOOP_CHUNK elements, and rounds each result once. Half
- * types are computed as f32 and bools as u8, so a table has no entries for them. Integers never pass through a float. */
+ * types are computed as f32 and bools as u8, so a table has no entries for them. Integers never pass through a
+ * float. */
 #ifndef HOST_OP_REFERENCE_LOOP_H
 #define HOST_OP_REFERENCE_LOOP_H
 #include "host/op/op.h"
@@ -13,7 +14,8 @@ enum { LOOP_OPERANDS = 6, LOOP_CHUNK = 256 };
 typedef void (*loop_fn)(int64_t n, char *const *data, const int64_t *step, void *params);
 
 /* Inner loops by the type they compute in; NULL: the operator has no such type. f16 and bf16 are for operators that
- * round to the half type at each step, which shows: they read and write f32 too, and stand before f32 for their type. */
+ * round to the half type at each step, which shows: they read and write f32 too, and stand before f32 for their
+ * type. */
 typedef struct { loop_fn u8, i8, i16, i32, i64, f32, f64, c64, c128, f16, bf16; } loop_table;
 
 /* The type that values of type d are computed in: f32 for halves, u8 for bool, else d. */

@@ -1,6 +1,6 @@
-/* Statistics of groups and their use: everything in double, each result rounded once. Welford's variance does not cancel
- * for a large mean, nor overflow for large numbers; where all elements of a group are equal, it is 0 and the result is
- * the bias. */
+/* Statistics of groups and their use: everything in double, each result rounded once. Welford's variance does not
+ * cancel for a large mean, nor overflow for large numbers; where all elements of a group are equal, it is 0 and the
+ * result is the bias. */
 #include "host/op/reference/norm.h"
 #include "host/op/reference/fold.h"
 #include <math.h>
@@ -10,7 +10,8 @@ bp_tensor *norm_new(bp_ctx *c, uint32_t rank, const int64_t *sizes)
     return tensor_contiguous_new(c, BP_F64, rank, sizes);
 }
 
-FOLDS_F(welford, const double away = (double)v - s->a; s->a += away / (double)++s->i; s->b += away * ((double)v - s->a);)
+FOLDS_F(welford, const double away = (double)v - s->a; s->a += away / (double)++s->i;
+        s->b += away * ((double)v - s->a);)
 static void end_stats(const fold_state *s, bp_dtype d, num *results, const void *params)
 {
     double eps = *(const double *)params, variance = s->b / (double)s->seen;

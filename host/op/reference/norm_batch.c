@@ -107,7 +107,8 @@ static void give(bp_tensor *out, const bp_tensor *from)
         dtype_convert(out->dtype, tensor_ptr(out), 1, BP_F64, tensor_ptr(from), 1, tensor_nelem(out));
 }
 
-/* Normalizes into k->out[0]; outputs 1 and 2, where there are, get the statistics (none in evaluation: they are empty). */
+/* Normalizes into k->out[0]; outputs 1 and 2, where there are, get the statistics (none in evaluation: they are
+ * empty). */
 static bp_status normalize(bp_ctx *c, op_call *k, const batch *b, uint64_t mask)
 {
     if (tensor_nelem(b->x) == 0)
@@ -162,7 +163,8 @@ bp_status kernel_batch_norm_with_update(bp_ctx *c, op_call *k)
 bp_status kernel_batch_norm_no_stats(bp_ctx *c, op_call *k)
 {
     const bp_value *a = k->args;
-    batch b = {arg_tensor(a, 0), arg_tensor(a, 1), arg_tensor(a, 2), NULL, NULL, true, arg_float(a, 4), arg_float(a, 5)};
+    batch b = {arg_tensor(a, 0), arg_tensor(a, 1), arg_tensor(a, 2), NULL, NULL, true,
+               arg_float(a, 4),  arg_float(a, 5)};
     return normalize(c, k, &b, batch_mask(&b));
 }
 

@@ -1,5 +1,5 @@
-/* Activation functions. Floats only, save hardtanh, relu6 and threshold, which PyTorch has for integers too. Where a NaN
- * must pass, the formula compares so that NaN falls through; where -0 must, it selects and does not add. */
+/* Activation functions. Floats only, save hardtanh, relu6 and threshold, which PyTorch has for integers too. Where a
+ * NaN must pass, the formula compares so that NaN falls through; where -0 must, it selects and does not add. */
 #include "host/op/reference/loop.h"
 #include "host/op/reference/part.h"
 #include "host/op/rows.h"

@@ -28,7 +28,8 @@ static bp_status check_alpha(bp_ctx *c, const op_call *k, bp_scalar alpha, bp_dt
     else if (alpha.kind == BP_SCALAR_COMPLEX && !dtype_is_complex(d))
         why = "a complex number needs a complex result";
     if (why)
-        return op_fail(c, k->op, BP_INVALID_ARGUMENT, "argument \"alpha\": %s, and this is %s", why, dtype_get(d)->torch);
+        return op_fail(c, k->op, BP_INVALID_ARGUMENT, "argument \"alpha\": %s, and this is %s", why,
+                       dtype_get(d)->torch);
     return loop_check_number(c, k->op, "alpha", alpha, d);
 }
 
@@ -241,7 +242,8 @@ bp_status kernel_pow_number(bp_ctx *c, op_call *k)
     }
     if (dtype_is_int(d)) {
         if (e.i < 0)
-            return op_fail(c, k->op, BP_INVALID_ARGUMENT, "integers to a negative integer power (%lld)", (long long)e.i);
+            return op_fail(c, k->op, BP_INVALID_ARGUMENT, "integers to a negative integer power (%lld)",
+                           (long long)e.i);
     }
     TRY(loop_check_number(c, k->op, "exponent", exponent, d));
     for (uint32_t i = 0; i < sizeof own_powers / sizeof *own_powers && d != BP_F16; i++)

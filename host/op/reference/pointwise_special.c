@@ -2,8 +2,9 @@
  * complex numbers from their parts.
  *
  * Polynomials follow PyTorch's choices of formula: closed forms at the ends of the interval, trigonometric ones inside
- * it for high degrees, else the recurrence, in the type itself and with the multiply-add of PyTorch's build (overflow and
- * cancellation are part of the result). The degree is the second operand, cut to an integer; a negative degree gives 0. */
+ * it for high degrees, else the recurrence, in the type itself and with the multiply-add of PyTorch's build (overflow
+ * and cancellation are part of the result). The degree is the second operand, cut to an integer; a negative degree
+ * gives 0. */
 #include "host/op/reference/loop.h"
 #include "host/op/reference/special.h"
 #include "host/op/rows.h"

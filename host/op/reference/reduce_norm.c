@@ -1,5 +1,6 @@
 /* Norms of vectors, and variance. A norm is rounded to its type before its root is taken, as its accumulator overflows
- * there in PyTorch; variance is Welford's, in double: it neither overflows nor cancels where the sum of squares would. */
+ * there in PyTorch; variance is Welford's, in double: it neither overflows nor cancels where the sum of squares
+ * would. */
 #include "host/op/reference/cx.h"
 #include "host/op/reference/fold.h"
 #include "host/op/rows.h"
@@ -56,7 +57,8 @@ bp_status kernel_vector_norm(bp_ctx *c, op_call *k)
 {
     static const fold two = {.add = ALL(squares), .end = end_squares}, one = {.add = ALL(sizes), .end = end_sizes};
     static const fold zero = {.add = ALL(nonzero), .end = end_sizes}, any = {.add = ALL(powers), .end = end_powers};
-    static const fold high = {.add = ALL(largest), .end = end_sizes}, low = {.add = ALL(smallest), .end = end_sizes, .start = {.a = INFINITY}};
+    static const fold high = {.add = ALL(largest), .end = end_sizes},
+                      low = {.add = ALL(smallest), .end = end_sizes, .start = {.a = INFINITY}};
     bp_scalar given = arg_scalar(k->args, 1);
     double order = given.kind ? scalar_float(given) : 2;
     const fold *f = order == 2 ? &two : order == 1 ? &one : order == 0 ? &zero : &any;
@@ -70,7 +72,8 @@ bp_status kernel_vector_norm(bp_ctx *c, op_call *k)
 }
 
 /* -- variance: s->a is the mean so far, s->b the sum of squared distances from it, s->i the count -- */
-FOLDS_F(welford, const double away = (double)v - s->a; s->a += away / (double)++s->i; s->b += away * ((double)v - s->a);)
+FOLDS_F(welford, const double away = (double)v - s->a; s->a += away / (double)++s->i;
+        s->b += away * ((double)v - s->a);)
 
 typedef struct { double correction; bool is_std; } spread;
 static void end_spread(const fold_state *s, bp_dtype d, num *results, const void *params)

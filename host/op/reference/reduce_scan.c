@@ -1,7 +1,7 @@
 /* Scans: running sums and products along a dimension. Lines are independent and shared among threads.
  *
- * Sums and products of f32 run in double, of halves in f32, of integers in 64 wrapping bits; each result is rounded once
- * from the accumulator. */
+ * Sums and products of f32 run in double, of halves in f32, of integers in 64 wrapping bits; each result is rounded
+ * once from the accumulator. */
 #include "host/op/reference/cx.h"
 #include "host/op/reference/fold.h"
 #include "host/base/parallel.h"

@@ -1,8 +1,8 @@
 /* Sums and what is made of them: mean, prod, any, all, counts, logsumexp, norms, variance.
  *
- * Accumulators: f32 and halves in double, f64 with the rounding errors carried along (Neumaier), integers in 64 wrapping
- * bits. A product is rounded to its own type at each step, since its overflow is part of the result. Squares and powers
- * of norms are rounded to the type before the root, so that they overflow where PyTorch's do. */
+ * Accumulators: f32 and halves in double, f64 with the rounding errors carried along (Neumaier), integers in 64
+ * wrapping bits. A product is rounded to its own type at each step, since its overflow is part of the result. Squares
+ * and powers of norms are rounded to the type before the root, so that they overflow where PyTorch's do. */
 #include "host/op/reference/cx.h"
 #include "host/op/reference/fold.h"
 #include "host/op/rows.h"
@@ -113,8 +113,10 @@ FOLD(prod_bf16, float, s->a = (double)bfloat16_to_float(bfloat16_from_float((flo
 FOLDS_C(prod, cx z = cx_mul(CMPLX(s->a, s->im), (cx)v); s->a = creal(z); s->im = cimag(z);)
 bp_status kernel_prod(bp_ctx *c, op_call *k)
 {
-    static const fold f = {.add = {INTS(prod), FLOATS(prod), COMPLEXES(prod)}, .end = end_sum, .start = {.a = 1, .i = 1}};
-    static const fold half = {.add = {.f32 = prod_f16}, .end = end_sum, .start = {.a = 1}}, bfloat = {.add = {.f32 = prod_bf16}, .end = end_sum, .start = {.a = 1}};
+    static const fold f = {
+        .add = {INTS(prod), FLOATS(prod), COMPLEXES(prod)}, .end = end_sum, .start = {.a = 1, .i = 1}};
+    static const fold half = {.add = {.f32 = prod_f16}, .end = end_sum, .start = {.a = 1}},
+                      bfloat = {.add = {.f32 = prod_bf16}, .end = end_sum, .start = {.a = 1}};
     bp_dtype d = k->out[0]->dtype;
     return run(c, k, d == BP_F16 ? &half : d == BP_BF16 ? &bfloat : &f);
 }

@@ -28,7 +28,8 @@ double special_digamma(double x)
     for (; x < 10; x += 1)
         result -= 1 / x;
     double y = 1 / (x * x);
-    double series = y * (1. / 12 - y * (1. / 120 - y * (1. / 252 - y * (1. / 240 - y * (1. / 132 - y * 691. / 32760)))));
+    double series =
+        y * (1. / 12 - y * (1. / 120 - y * (1. / 252 - y * (1. / 240 - y * (1. / 132 - y * 691. / 32760)))));
     return result + log(x) - 0.5 / x - series;
 }
 

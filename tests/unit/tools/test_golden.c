@@ -298,7 +298,8 @@ static void add_half_graph(bench *b, bool widens, double a, double want)
     static const char CALL[] = "{'op': 'call_function', 'name': '%s', 'target': 'aten._to_copy.default', "
                                "'args': [{'node': '%s'}], 'kwargs': {'dtype': {'dtype': '%s'}}}, ";
     buf text = {0};
-    buf_puts(&text, "{'name': 'half', 'dtype': 'float16', 'nodes': [{'op': 'placeholder', 'name': 'a', 'target': 'a'}, ");
+    buf_puts(&text,
+             "{'name': 'half', 'dtype': 'float16', 'nodes': [{'op': 'placeholder', 'name': 'a', 'target': 'a'}, ");
     if (widens)
         buf_printf(&text, CALL, "x", "a", "float32");
     buf_printf(&text, CALL, "y", widens ? "x" : "a", "float16");
