@@ -68,6 +68,7 @@ script_tests += %D%/cli/verbs.sh
 
 include %D%/check/local.mk
 include %D%/golden/local.mk
+include %D%/model/local.mk
 include %D%/oom/local.mk
 
 EXTRA_DIST += %D%/unit/op/core_schemas.txt

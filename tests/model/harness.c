@@ -1,0 +1,125 @@
+/* Runs program texts (README.md) through the host, through eager and against what the model says, as a TAP test: one
+ * result a program, then how often each rule was at work.
+ *
+ *     harness [--only NUMBER] [--source] FILE...
+ *
+ * Files may be packed by gzip. --only: one program; --source: its text too. */
+#include "tests/model/session.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+typedef struct {
+    uint64_t only;
+    bool has_only, source;
+    uint32_t passed, failed, without_random, without_opaque;
+    session_totals totals;
+} harness;
+
+static void print_comment(const char *text)
+{
+    str rest = str_of(text);
+    while (rest.n) {
+        str line = str_split(&rest, '\n');
+        printf("# %.*s\n", (int)line.n, line.s);
+    }
+}
+
+static void run_one(harness *h, const program *p)
+{
+    uint32_t lacks = run_lacks() & p->needs;
+    if (h->has_only && p->number != h->only)
+        return;
+    h->without_random += (lacks & NEEDS_RANDOM) != 0;
+    h->without_opaque += (lacks & NEEDS_OPAQUE) != 0;
+    if (lacks)
+        return;
+    buf why = {0};
+    if (h->source)
+        print_comment(p->source);
+    bool ok = session_run(p, &why, &h->totals);
+    h->passed += ok;
+    h->failed += !ok;
+    printf("%sok %u - program %llu, mode %s, %u calls\n", ok ? "" : "not ", h->passed + h->failed,
+           (unsigned long long)p->number, p->mode, p->calls.len);
+    if (!ok)
+        print_comment(buf_text(&why));
+    buf_fini(&why);
+}
+
+static bool run_text(harness *h, const char *name, str text)
+{
+    char why[512];
+    program p;
+    int got;
+    while ((got = program_read(&text, &p, why, sizeof why)) > 0) {
+        run_one(h, &p);
+        program_free(&p);
+    }
+    if (got < 0) {
+        printf("not ok %u - %s can be read\n# program %llu: %s\n", ++h->failed + h->passed, name,
+               (unsigned long long)p.number, why);
+        program_free(&p);
+    }
+    return got == 0;
+}
+
+static bool run_file(harness *h, const char *name)
+{
+    buf text = {0};
+    char piece[1 << 14];
+    gzFile f = gzopen(name, "rb");
+    int n = -1;
+    while (f && (n = gzread(f, piece, sizeof piece)) > 0)
+        buf_add(&text, piece, (size_t)n);
+    if (f)
+        gzclose(f);
+    bool ok = f && n == 0 && !text.failed;
+    if (!ok)
+        printf("not ok %u - %s can be opened\n", ++h->failed + h->passed, name);
+    ok = ok && run_text(h, name, (str){buf_text(&text), text.n});
+    buf_fini(&text);
+    return ok;
+}
+
+/* How often each rule was at work, over all programs. */
+static void print_table(const harness *h)
+{
+    const session_totals *t = &h->totals;
+    uint64_t compiled = t->calls > t->sums.eager ? t->calls - t->sums.eager : 0;
+    printf("# %-20s %10llu\n", "calls", (unsigned long long)t->calls);
+    printf("# %-20s %10llu (%llu of 100 calls)\n", "compiled end to end", (unsigned long long)compiled,
+           (unsigned long long)(t->calls ? 100 * compiled / t->calls : 0));
+#define COUNT(name, from) printf("# %-20s %10u\n", #name, t->sums.name);
+    SESSION_COUNTS(COUNT)
+#undef COUNT
+    if (h->without_opaque)
+        printf("# %u programs need opaque steps and were not run\n", h->without_opaque);
+    if (h->without_random)
+        printf("# %u programs need random numbers and were not run\n", h->without_random);
+}
+
+int main(int argc, char **argv)
+{
+    harness h = {0};
+    bool ok = true;
+    setenv("BACKPLANE_SYSCONFDIR", "/nonexistent", 1);
+    setenv("XDG_CONFIG_HOME", "/nonexistent", 1);
+    unsetenv("BACKPLANE_CONFIG");
+    setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
+    for (int i = 1; i < argc; i++) {
+        if (!strcmp(argv[i], "--only") && i + 1 < argc) {
+            h.only = strtoull(argv[++i], NULL, 10);
+            h.has_only = true;
+        } else if (!strcmp(argv[i], "--source")) {
+            h.source = true;
+        } else {
+            ok &= run_file(&h, argv[i]);
+        }
+    }
+    print_table(&h);
+    printf("1..%u\n", h.passed + h.failed);
+    printf("%u passed, %u failed\n", h.passed, h.failed);
+    return h.failed || !h.passed || !ok;
+}

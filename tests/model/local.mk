@@ -1,0 +1,17 @@
+# The model of captured calls and its oracle (README.md).
+check_PROGRAMS += %D%/harness
+tests_model_harness_SOURCES = %D%/harness.c %D%/session.c %D%/session.h %D%/text.c %D%/text.h %D%/run.c %D%/run.h \
+	%D%/links.c %D%/links.h %D%/own.c %D%/kinds.def
+tests_model_harness_LDADD = libhost.la $(ZLIB_LIBS)
+check_PROGRAMS += %D%/test_holes
+tests_model_test_holes_SOURCES = %D%/test_holes.c %D%/text.c %D%/text.h %D%/links.c %D%/links.h %D%/own.c %D%/kinds.def
+script_tests += %D%/check.sh
+EXTRA_DIST += %D%/README.md %D%/capture_model.py %D%/eager.py %D%/programs.py %D%/holes.py %D%/shrink.py %D%/random \
+	%D%/programs.txt.gz
+
+# New random programs: 300 of 100 calls; every night 5,000. MODEL_SEED: which.
+.PHONY: check-model check-model-nightly
+check-model: $(check_PROGRAMS)
+	@$(SHELL) $(srcdir)/%D%/random '$(abs_top_builddir)' 300 $${MODEL_SEED-1}
+check-model-nightly: $(check_PROGRAMS)
+	@$(SHELL) $(srcdir)/%D%/random '$(abs_top_builddir)' 5000 $${MODEL_SEED-2}

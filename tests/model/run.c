@@ -1,0 +1,421 @@
+/* The interpreter of program texts. What a statement means is in README.md; every operator call below is one that the
+ * model makes too, so that both record the same graphs. */
+#include "tests/model/run.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    side *s;
+    bp_ctx *c;
+    const text_fn *fn;
+    bp_tensor *r[REGISTERS];
+    bp_scalar k[NUMBERS];
+} run;
+
+static bool go(run *x, const block *b);
+
+uint32_t run_lacks(void)
+{
+    uint32_t lacks = NEEDS_OPAQUE;
+#ifndef bp_rand
+    lacks |= NEEDS_RANDOM;
+#endif
+    return lacks;
+}
+
+void side_init(side *s, const program *p, bp_ctx *c)
+{
+    *s = (side){.p = p, .c = c};
+    for (uint32_t i = 0; i < p->nfns; i++)
+        s->users[i] = (struct fn_user){s, i};
+}
+
+/* -- operands ------------------------------------------------------------------------------------------------------ */
+
+static int64_t size(const bp_tensor *t)
+{
+    return bp_tensor_size(t, 0);
+}
+
+static bp_tensor *reg(const run *x, const stmt *s, uint32_t i)
+{
+    return x->r[s->args[i].index];
+}
+
+static bp_scalar number(const run *x, const stmt *s, uint32_t i)
+{
+    return s->args[i].kind == OPERAND_K ? x->k[s->args[i].index] : s->args[i].number;
+}
+
+static bool is_register(const stmt *s, uint32_t i)
+{
+    return s->args[i].kind == OPERAND_REGISTER || s->args[i].kind == OPERAND_COPY;
+}
+
+/* A register that does not fit beside a stands for a itself. */
+static bp_tensor *beside(const run *x, const stmt *s, uint32_t i, bp_tensor *a)
+{
+    bp_tensor *b = reg(x, s, i);
+    return size(b) == 1 || size(b) == size(a) || size(a) == 1 ? b : a;
+}
+
+/* Elements that do not lie side by side. */
+static bool is_spread(const bp_tensor *t)
+{
+    return size(t) > 1 && bp_tensor_stride(t, 0) != 1;
+}
+
+/* What is read while a is written: of size 1 or a's. A copy, where c3 says so or elements lie apart: then operators in
+ * place do not notice that they read what they write. */
+static bp_tensor *into(const run *x, const stmt *s, uint32_t i, bp_tensor *a)
+{
+    bp_tensor *b = reg(x, s, i);
+    b = size(b) == 1 || size(b) == size(a) ? b : a;
+    return s->args[i].kind == OPERAND_COPY || is_spread(a) || is_spread(b) ? bp_clone(x->c, b) : b;
+}
+
+static int64_t whole(bp_scalar k)
+{
+    return bp_int_of_(k);
+}
+
+static bp_tensor *slice(bp_ctx *c, bp_tensor *a, int64_t from, int64_t n, int64_t step)
+{
+    return bp_slice(c, a, .dim = 0, .start = BP_SCALAR(from), .end = BP_SCALAR(from + (n - 1) * step + 1),
+                    .step = BP_SCALAR(step));
+}
+
+static bp_tensor *total(bp_ctx *c, bp_tensor *a)
+{
+    return bp_sum(c, a, BP_DIMS(0), .keepdim = 1);
+}
+
+/* One element of a, by the word in front: its middle or its sum. */
+static bp_tensor *middle(bp_ctx *c, bp_tensor *a)
+{
+    return size(a) == 1 ? a : slice(c, a, size(a) / 2, 1, 1);
+}
+
+static bp_tensor *small(const run *x, const stmt *s, uint32_t i)
+{
+    bp_tensor *a = reg(x, s, i + 1);
+    return strcmp(s->args[i].name, "sum") ? middle(x->c, a) : total(x->c, a);
+}
+
+static bp_tensor *to_int(bp_ctx *c, bp_tensor *a)
+{
+    return bp_tensor_dtype(a) == BP_I64 ? a : bp_to(c, a, BP_I64);
+}
+
+/* -- questions ----------------------------------------------------------------------------------------------------- */
+
+static bool next_told(run *x, double *v)
+{
+    if (!x->s->ntold)
+        return false;
+    *v = *x->s->told++;
+    x->s->ntold--;
+    return true;
+}
+
+static bool is_true(run *x, bp_tensor *t)
+{
+    double v;
+    return next_told(x, &v) ? v != 0 : bp_is_true(x->c, t);
+}
+
+static bp_scalar ask_item(run *x, const stmt *s)
+{
+    double v;
+    bp_tensor *t = to_int(x->c, small(x, s, 0));
+    return bp_scalar_int(next_told(x, &v) ? (int64_t)v : bp_item_int(x->c, t));
+}
+
+static bp_scalar ask_float(run *x, const stmt *s)
+{
+    double v;
+    bp_tensor *t = bp_mul(x->c, small(x, s, 0), 1.0);
+    if (!next_told(x, &v))
+        v = bp_item_float(x->c, t);
+    return bp_scalar_float(fabs(v) < 8 ? v : 1.5);
+}
+
+/* -- values -------------------------------------------------------------------------------------------------------- */
+
+static bp_tensor *two(run *x, const stmt *s, bp_tensor *a)
+{
+    bool adds = s->kind == STMT_ADD;
+    if (is_register(s, 1)) {
+        bp_tensor *b = beside(x, s, 1, a);
+        return adds ? bp_add(x->c, a, b) : bp_mul(x->c, a, b);
+    }
+    return adds ? bp_add(x->c, a, number(x, s, 1)) : bp_mul(x->c, a, number(x, s, 1));
+}
+
+static bp_tensor *view(bp_ctx *c, const stmt *s, bp_tensor *a)
+{
+    int64_t off = whole(s->args[1].number) % size(a), step = whole(s->args[2].number) % 2 + 1;
+    return slice(c, a, off, (size(a) - off - 1) / step + 1, step);
+}
+
+/* An element at an index that may lie beyond the size: then the operator says so. */
+static bp_tensor *risky(run *x, const stmt *s, bp_tensor *a)
+{
+    bp_scalar k = number(x, s, 1);
+    int64_t at = k.kind == BP_SCALAR_INT ? (k.v.i % 5 + 5) % 5 : 0;
+    return at < size(a) ? slice(x->c, a, at, 1, 1) : bp_select(x->c, a, 0, at);
+}
+
+static bp_tensor *choose(run *x, const stmt *s, bp_tensor *a)
+{
+    bp_tensor *less = bp_lt(x->c, a, number(x, s, 1));
+    return bp_where(x->c, less, a, beside(x, s, 2, a));
+}
+
+static bp_tensor *look_up(run *x, const stmt *s, bp_tensor *a)
+{
+    bp_tensor *at = to_int(x->c, slice(x->c, reg(x, s, 1), 0, 1, 1));
+    return bp_index_select(x->c, a, 0, at);
+}
+
+static bp_tensor *full(run *x, const stmt *s, bp_tensor *a)
+{
+    return bp_full(x->c, BP_DIMS(size(a)), number(x, s, 1));
+}
+
+static bp_tensor *draw(run *x, const stmt *s)
+{
+#ifdef bp_rand
+    return bp_rand(x->c, BP_DIMS(whole(s->args[0].number)));
+#else
+    (void)x, (void)s;
+    return NULL;
+#endif
+}
+
+static void run_fn(side *s, bp_ctx *c, uint32_t which, bp_tensor *const *args, bp_tensor **given);
+
+/* A nested callable: by bp_call where the side has callables, else its function as it is. Its first result. */
+static bp_tensor *call(run *x, const stmt *s)
+{
+    uint32_t which = (uint32_t)whole(s->args[0].number), n = s->nargs - 1;
+    bp_value values[MAX_ARGS];
+    bp_tensor *args[MAX_ARGS], *given[4] = {0};
+    for (uint32_t i = 0; i < n && i < MAX_ARGS; i++) {
+        args[i] = reg(x, s, i + 1);
+        values[i] = bp_arg_of_tensor(args[i]);
+    }
+    if (x->s->callables[0]) {
+        bp_outputs outs = {given, 0, 4};
+        bp_args in = {values, n};
+        bp_call(x->c, x->s->callables[which], &in, &outs);
+    } else {
+        run_fn(x->s, x->c, which, args, given);
+    }
+    return given[0];
+}
+
+static bp_tensor *value(run *x, const stmt *s)
+{
+    bp_tensor *a = s->nargs && is_register(s, 0) ? reg(x, s, 0) : NULL;
+    switch (s->kind) {
+    case STMT_ASSIGN: return a;
+    case STMT_ADD:
+    case STMT_MUL: return two(x, s, a);
+    case STMT_SUM: return total(x->c, a);
+    case STMT_CUMSUM: return bp_cumsum(x->c, a, 0);
+    case STMT_CLONE: return bp_clone(x->c, a);
+    case STMT_INT: return to_int(x->c, a);
+    case STMT_VIEW: return view(x->c, s, a);
+    case STMT_RISKY: return risky(x, s, a);
+    case STMT_WHERE: return choose(x, s, a);
+    case STMT_INDEX: return look_up(x, s, a);
+    case STMT_FULL: return full(x, s, a);
+    case STMT_RAND: return draw(x, s);
+    default: return call(x, s);
+    }
+}
+
+/* -- writes -------------------------------------------------------------------------------------------------------- */
+
+/* An operator in place; where its result has another type, copy_ converts it. */
+static void two_inplace(run *x, const stmt *s, bp_tensor *a)
+{
+    bp_ctx *c = x->c;
+    bool adds = s->kind == STMT_ADD_INPLACE;
+    if (is_register(s, 1)) {
+        bp_tensor *b = into(x, s, 1, a);
+        if (bp_tensor_dtype(a) == BP_I64 && bp_tensor_dtype(b) == BP_F64)
+            bp_copy_inplace(c, a, adds ? bp_add(c, a, b) : bp_mul(c, a, b));
+        else
+            adds ? bp_add_inplace(c, a, b) : bp_mul_inplace(c, a, b);
+        return;
+    }
+    bp_scalar k = number(x, s, 1);
+    if (bp_tensor_dtype(a) == BP_I64 && k.kind == BP_SCALAR_FLOAT)
+        bp_copy_inplace(c, a, adds ? bp_add(c, a, k) : bp_mul(c, a, k));
+    else
+        adds ? bp_add_inplace(c, a, k) : bp_mul_inplace(c, a, k);
+}
+
+static void swap(bp_ctx *c, bp_tensor *a, bp_tensor *b)
+{
+    if (size(a) != size(b))
+        return;
+    bp_tensor *old = bp_clone(c, a);
+    bp_copy_inplace(c, a, bp_clone(c, b));
+    bp_copy_inplace(c, b, old);
+}
+
+/* -- control ------------------------------------------------------------------------------------------------------- */
+
+static bool branch(run *x, const stmt *s)
+{
+    bp_tensor *less = bp_lt(x->c, small(x, s, 0), s->args[2].number);
+    return go(x, &s->blocks[!is_true(x, less)]);
+}
+
+/* The same version asked twice, and a constant. */
+static void again(run *x, const stmt *s)
+{
+    bp_ctx *c = x->c;
+    bp_tensor *a = reg(x, s, 1), *less = bp_lt(c, middle(c, a), 0.25);
+    if (is_true(x, less) && is_true(x, less) && is_true(x, bp_lt(c, bp_full(c, BP_DIMS(1), 0.5), 1)))
+        x->r[s->args[0].index] = bp_mul(c, a, -1);
+}
+
+static bool loop(run *x, const stmt *s)
+{
+    bp_ctx *c = x->c;
+    bp_tensor *t = total(c, reg(x, s, 1));
+    for (int64_t k = 0; k < whole(s->args[2].number) && is_true(x, bp_lt(c, t, 3)); k++) {
+        t = bp_add(c, bp_mul(c, t, 2), 1);
+        if (!go(x, &s->blocks[0]))
+            return false;
+    }
+    x->r[s->args[0].index] = t;
+    return true;
+}
+
+static bool times(run *x, const stmt *s)
+{
+    int64_t n = (whole(number(x, s, 0)) % 3 + 3) % 3;
+    while (n-- > 0)
+        if (!go(x, &s->blocks[0]))
+            return false;
+    return true;
+}
+
+static bool without_grad(run *x, const stmt *s)
+{
+    int old = bp_set_grad_enabled(x->c, 0);
+    bool ok = go(x, &s->blocks[0]);
+    bp_set_grad_enabled(x->c, old);
+    return ok;
+}
+
+static bool does(run *x, const stmt *s)
+{
+    switch (s->kind) {
+    case STMT_ADD_INPLACE:
+    case STMT_MUL_INPLACE: two_inplace(x, s, reg(x, s, 0)); return true;
+    case STMT_COPY: bp_copy_inplace(x->c, reg(x, s, 0), into(x, s, 1, reg(x, s, 0))); return true;
+    case STMT_SWAP: swap(x->c, reg(x, s, 0), reg(x, s, 1)); return true;
+    case STMT_IF: return branch(x, s);
+    case STMT_AGAIN: again(x, s); return true;
+    case STMT_LOOP: return loop(x, s);
+    case STMT_SWITCH: return go(x, &s->blocks[whole(number(x, s, 0)) & 1]);
+    case STMT_TIMES: return times(x, s);
+    case STMT_FLAG: return !x->s->flag || go(x, &s->blocks[0]);
+    case STMT_NOGRAD: return without_grad(x, s);
+    default: return true;
+    }
+}
+
+static void note(const run *x, const stmt *s)
+{
+    buf *out = x->s->trace;
+    if (!out)
+        return;
+    buf_printf(out, "    %s", s->line);
+    if (s->kind < STMT_ITEM) {
+        buf_puts(out, "   # ");
+        show_tensor(x->c, x->r[s->dst], out);
+    }
+    buf_putc(out, '\n');
+}
+
+/* False: an error is pending, or the capture has ended. */
+static bool go(run *x, const block *b)
+{
+    for (uint32_t i = 0; i < b->len; i++) {
+        const stmt *s = &b->at[i];
+        bool ok = true;
+        if (s->kind == STMT_ITEM)
+            x->k[s->dst] = ask_item(x, s);
+        else if (s->kind == STMT_FLOAT)
+            x->k[s->dst] = ask_float(x, s);
+        else if (s->kind < STMT_ITEM)
+            x->r[s->dst] = value(x, s);
+        else
+            ok = does(x, s);
+        if (!ok || bp_error(x->c) != BP_OK)
+            return false;
+        note(x, s);
+    }
+    return true;
+}
+
+/* -- functions ----------------------------------------------------------------------------------------------------- */
+
+static void run_fn(side *s, bp_ctx *c, uint32_t which, bp_tensor *const *args, bp_tensor **given)
+{
+    const text_fn *fn = &s->p->fns[which];
+    run x = {.s = s, .c = c, .fn = fn, .k = {bp_scalar_int(2), bp_scalar_int(2)}};
+    for (uint32_t i = 0; i < REGISTERS; i++)
+        x.r[i] = args[i % fn->nargs];
+    if (bp_error(c) != BP_OK || !go(&x, &fn->body))
+        return;
+    for (uint32_t i = 0; i < fn->ngiven; i++)
+        given[i] = x.r[fn->given[i]];
+}
+
+void run_captured(bp_ctx *c, bp_frame *f)
+{
+    static const char *const names[] = {"w", "x", "y", "z"};
+    const struct fn_user *u = bp_user(f);
+    const text_fn *fn = &u->side->p->fns[u->which];
+    bp_tensor *args[MAX_ARGS], *given[4] = {0};
+    for (uint32_t i = 0; i < fn->nargs; i++)
+        args[i] = bp_arg(f, i, names[i]);
+    run_fn(u->side, c, u->which, args, given);
+    for (uint32_t i = 0; i < fn->ngiven && bp_error(c) == BP_OK; i++)
+        bp_return(f, given[i]);
+}
+
+void show_tensor(bp_ctx *c, const bp_tensor *t, buf *out)
+{
+    if (!t) {
+        buf_puts(out, "NULL");
+        return;
+    }
+    bp_dtype d = bp_tensor_dtype(t);
+    int64_t n = bp_tensor_rank(t) ? bp_tensor_size(t, 0) : 1;
+    double values[64];
+    bool is_float = d == BP_F64;
+    buf_printf(out, "%s[%lld]/%lld", is_float ? "f" : d == BP_I64 ? "i" : "b", (long long)n,
+               (long long)(bp_tensor_rank(t) ? bp_tensor_stride(t, 0) : 1));
+    if (n > 64 || d == BP_BOOL || bp_error(c) != BP_OK)
+        return;
+    if (bp_tensor_read(c, t, values, (size_t)n * sizeof *values) != BP_OK) {
+        bp_error_clear(c); /* a fake */
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        int64_t v;
+        memcpy(&v, &values[i], sizeof v);
+        buf_putc(out, ' ');
+        buf_double(out, is_float ? values[i] : (double)v);
+    }
+}
