@@ -36,10 +36,10 @@ static void mark(backend_room *room, backend *b, uint64_t code)
     pthread_mutex_unlock(&room->lock);
 }
 
-void backend_retire(backend *b, uint64_t code, const char *why)
+void backend_retire(backend *b, uint64_t code, const char *why, bool counts)
 {
     mark(b->room, b, code);
-    if (atomic_fetch_add(&b->failed_runs, 1) + 1 == DEGRADE_AFTER) {
+    if (counts && atomic_fetch_add(&b->failed_runs, 1) + 1 == DEGRADE_AFTER) {
         backend_set_state(b, STATE_DEGRADED, "%d runs failed that another backend then did; the last: %s",
                           DEGRADE_AFTER,
                           why);

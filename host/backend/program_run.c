@@ -113,7 +113,7 @@ static void blame(const program *p, group *g, const diag *failure, program *rest
         g->why = strdup(failure->message);
     pthread_mutex_unlock(&g->lock);
     atomic_store_explicit(&g->is_retired, true, memory_order_relaxed);
-    backend_retire(b, p->code, failure->message);
+    backend_retire(b, p->code, failure->message, !g->compiled->program);
 }
 
 /* The next link answers from the same inputs. When it cannot either, its error is the answer; when there is none, the

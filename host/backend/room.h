@@ -74,7 +74,8 @@ bp_status backend_ready(bp_ctx *c, backend *b);
 bool backend_takes_option(const backend *b, const config_option *o);
 /* blame.c */
 bool backend_is_retired(const backend *b, uint64_t code);
-void backend_retire(backend *b, uint64_t code, const char *why);
+/* counts: toward the end of the backend for the process; a composer is not at fault for its links. */
+void backend_retire(backend *b, uint64_t code, const char *why, bool counts);
 /* Warns unless this very text was warned of since the last reset. */
 bool backend_warn_once(backend_room *room, const char *text);
 /* service.c */

@@ -175,6 +175,35 @@ static void three_callables_that_it_failed_end_it_for_the_process(void **state)
     close_stage(&s);
 }
 
+static bp_compiled *compose(bp_graph_module *gm, const bp_inputs *inputs)
+{
+    static const char *const ONE[] = {"told"};
+    return bp_compile_with(gm, inputs, ONE, 1);
+}
+
+static void a_composer_is_not_at_fault_for_its_links(void **state)
+{
+    (void)state;
+    stage s = open_stage("");
+    world_ok(s.w, bp_register_backend_at(s.w->c, "composer", compose, NULL, NULL, __FILE__, __LINE__));
+    s.b = backend_lookup(s.w->c, "composer");
+    for (uint64_t code = 1; code <= 5; code++) {
+        program_unref(s.p);
+        s.gm->code_id = code;
+        told.fails = BP_OK;
+        s.p = build(&s);
+        world_ok(s.w, call(&s));
+        told.fails = BP_INTERNAL;
+        world_ok(s.w, call(&s));
+        world_ok(s.w, call(&s));
+    }
+    assert_int_equal(told.runs, 10); /* twice a callable, then eager */
+    const char *name, *why;
+    world_ok(s.w, bp_backend_state(s.w->c, "composer", 0, &name, &why));
+    assert_string_equal(name, "registered");
+    close_stage(&s);
+}
+
 static void data_that_explain_the_failure_retire_nobody(void **state)
 {
     (void)state;
@@ -449,6 +478,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_failed_run_is_answered_and_its_backend_not_asked_again),
         cmocka_unit_test(three_callables_that_it_failed_end_it_for_the_process),
+        cmocka_unit_test(a_composer_is_not_at_fault_for_its_links),
         cmocka_unit_test(data_that_explain_the_failure_retire_nobody),
         cmocka_unit_test(when_eager_fails_too_its_error_is_the_answer_and_nobody_is_retired),
         cmocka_unit_test(a_cancelled_run_ends_there),

@@ -1,5 +1,6 @@
 /* Before a plugin runs: reading its file, probing it in a child, remembering how that went. */
 #include "host/backend/elf.h"
+#include "host/backend/policy.h"
 #include "host/backend/probe.h"
 #include "tests/lib/world.h"
 #include <dirent.h>
@@ -111,6 +112,44 @@ static void what_dlerror_says_is_told_apart(void **state)
         assert_int_equal(probe_classify("/p/a.so", ROWS[i].text, needed, sizeof needed), ROWS[i].state);
         assert_string_equal(needed, ROWS[i].needed);
     }
+}
+
+/* -- owners and modes ---------------------------------------------------------------------------------------------- */
+
+static void a_file_belongs_to_root_to_the_user_or_to_who_is_behind_sudo(void **state)
+{
+    (void)state;
+    const uid_t me = geteuid(), stranger = 54321;
+    struct stat st = {.st_mode = S_IFREG | 0755};
+    char why[600] = "";
+    char *path = realpath("/bin/sh", NULL); /* its folders are root's on any machine */
+    assert_non_null(path);
+    st.st_uid = 0;
+    assert_true(policy_allows(path, &st, why, sizeof why));
+    st.st_uid = me;
+    assert_true(policy_allows(path, &st, why, sizeof why));
+    st.st_uid = stranger;
+    assert_false(policy_allows(path, &st, why, sizeof why));
+    assert_contains(why, path);
+    assert_contains(why, "belongs to user 54321");
+    setenv("SUDO_UID", "54321", 1);
+    assert_int_equal(policy_allows(path, &st, why, sizeof why), me == 0);
+    setenv("SUDO_UID", "5432", 1);
+    assert_false(policy_allows(path, &st, why, sizeof why));
+    setenv("SUDO_UID", "54321x", 1);
+    assert_false(policy_allows(path, &st, why, sizeof why));
+    unsetenv("SUDO_UID");
+    st.st_uid = me;
+    st.st_mode = S_IFREG | 0757;
+    assert_false(policy_allows(path, &st, why, sizeof why));
+    assert_contains(why, "writable by others (mode 0757)");
+    st.st_mode = S_IFREG | 01755; /* sticky is for folders */
+    assert_true(policy_allows(path, &st, why, sizeof why));
+    st.st_mode = S_IFIFO | 0644;
+    assert_false(policy_allows(path, &st, why, sizeof why));
+    st.st_mode = S_IFREG | 0644;
+    assert_false(policy_allows("/nonexistent/x.so", &st, why, sizeof why));
+    free(path);
 }
 
 /* -- probes -------------------------------------------------------------------------------------------------------- */
@@ -281,6 +320,7 @@ int main(void)
         cmocka_unit_test(notes_and_needed_libraries_are_read_from_the_file),
         cmocka_unit_test(damaged_files_give_an_answer),
         cmocka_unit_test(what_dlerror_says_is_told_apart),
+        cmocka_unit_test(a_file_belongs_to_root_to_the_user_or_to_who_is_behind_sudo),
         cmocka_unit_test(a_good_verdict_is_remembered_for_this_very_file),
         cmocka_unit_test(a_failing_verdict_is_remembered_until_it_is_forgotten),
         cmocka_unit_test(old_foreign_and_damaged_verdicts_are_not_believed),
