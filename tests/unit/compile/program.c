@@ -131,7 +131,7 @@ static bp_scalar number(pool *v, uint32_t k)
     case 0: return bp_scalar_int(-1);
     case 1: return bp_scalar_int(2);
     case 2: return bp_scalar_float(0.5);
-    default: return v->number == (double)(int64_t)v->number ? bp_scalar_int((int64_t)v->number)
+    default: return v->number == (double)(int64_t)v->number && !v->p->smooth ? bp_scalar_int((int64_t)v->number)
                                                             : bp_scalar_float(v->number);
     }
 }
@@ -149,7 +149,8 @@ static bp_tensor *small(pool *v, bp_tensor *a)
 static bp_tensor *below(pool *v, bp_tensor *a, uint32_t k)
 {
     static const double limits[] = {0.3, 0, 0.6};
-    return bp_lt(v->c, small(v, a), bp_scalar_float(limits[k % 3]));
+    double off = v->p->smooth ? 0.0123 : 0; /* far from every value that a rounding could move over it */
+    return bp_lt(v->c, small(v, a), bp_scalar_float(limits[k % 3] + off));
 }
 
 static bp_tensor *slice(pool *v, bp_tensor *a, const uint32_t *k)
@@ -170,6 +171,14 @@ static bp_tensor *fold(pool *v, bp_tensor *a, uint32_t k)
         return bp_unsqueeze(v->c, a, 0);
     bp_tensor *m = bp_view_default(v->c, a, BP_DIMS(2, n / 2));
     return k % 2 ? m : bp_t(v->c, m);
+}
+
+/* A tensor's value as an index, often out of range. */
+static bp_tensor *index_of(pool *v, bp_tensor *one)
+{
+    if (v->p->smooth)
+        one = bp_floor(v->c, bp_add(v->c, bp_mul(v->c, one, 1.0), 0.0123));
+    return bp_to(v->c, one, BP_I64);
 }
 
 static void run_block(pool *v, const block *b);
@@ -193,7 +202,7 @@ static void run_control(pool *v, const stmt *s, bp_tensor *a)
     }
     case STMT_WHILE: {
         bp_tensor *sum = bp_sum(c, a);
-        for (uint32_t t = 0; t < s->k[2] % 6 + 1 && bp_is_true(c, bp_lt(c, sum, 3)); t++) {
+        for (uint32_t t = 0; t < s->k[2] % 6 + 1 && bp_is_true(c, bp_lt(c, sum, bp_scalar_float(3.0123))); t++) {
             sum = bp_add(c, bp_mul(c, sum, 2), 1);
             run_block(v, s->subs[0]);
         }
@@ -201,7 +210,8 @@ static void run_control(pool *v, const stmt *s, bp_tensor *a)
         break;
     }
     case STMT_SWITCH: {
-        int64_t i = bp_item_int(c, bp_clamp(c, small(v, a), .min = BP_SCALAR(-3), .max = BP_SCALAR(3)));
+        bp_tensor *x = bp_clamp(c, small(v, a), .min = BP_SCALAR(-3), .max = BP_SCALAR(3));
+        int64_t i = bp_item_int(c, v->p->smooth ? index_of(v, x) : x);
         v->number = (double)i;
         run_block(v, s->subs[i & 1]);
         break;
@@ -219,7 +229,7 @@ static bp_tensor *source_for(pool *v, const stmt *s, bp_tensor *a)
 {
     bp_tensor *b = pick(v, s->k[1], a);
     if (bp_tensor_dtype(a) == BP_I64 && bp_tensor_dtype(b) == BP_F32)
-        b = bp_to(v->c, b, BP_I64);
+        b = v->p->smooth ? a : bp_to(v->c, b, BP_I64);
     if (bp_tensor_numel(a) == 1 && bp_tensor_rank(a) != bp_tensor_rank(b))
         b = a;
     return a != b && s->k[4] % 8 ? bp_clone(v->c, b) : b;
@@ -242,7 +252,9 @@ static void run_write(pool *v, const stmt *s, bp_tensor *a)
         if (bp_tensor_dtype(a) == BP_F32)
             bp_uniform_inplace(c, a);
         break;
-    case STMT_FILL_: bp_fill_inplace(c, a, number(v, s->k[1])); break;
+    case STMT_FILL_:
+        bp_fill_inplace(c, a, bp_tensor_dtype(a) == BP_I64 ? bp_scalar_int(s->k[1] % 3) : number(v, s->k[1]));
+        break;
     default: {
         bp_tensor *old = s->k[2] % 2 ? bp_clone(c, a) : bp_add(c, a, 0);
         b = pick(v, s->k[1], a);
@@ -270,11 +282,11 @@ static bp_tensor *run_pure(pool *v, const stmt *s, bp_tensor *a)
     case STMT_SELECT: return bp_tensor_rank(a) ? bp_select(c, a, 0, s->k[1] % bp_tensor_size(a, 0)) : a;
     case STMT_FOLD: return fold(v, a, s->k[1]);
     case STMT_FLAT: return bp_reshape(c, a, BP_DIMS(-1));
-    case STMT_WHERE: return bp_where(c, bp_lt(c, a, 0.3), a, b);
-    case STMT_CAST: return bp_to(c, a, s->k[1] % 2 ? BP_I64 : BP_F32);
+    case STMT_WHERE: return bp_where(c, bp_lt(c, a, bp_scalar_float(0.3123)), a, b);
+    case STMT_CAST: return bp_to(c, a, s->k[1] % 2 && !v->p->smooth ? BP_I64 : BP_F32);
     case STMT_GATHER: return bp_index_select(c, bp_reshape(c, a, BP_DIMS(-1)), 0,
-                                             bp_reshape(c, bp_to(c, small(v, b), BP_I64), BP_DIMS(1)));
-    default: return bp_select(c, bp_reshape(c, a, BP_DIMS(-1)), 0, (int64_t)v->number % 5);
+                                             bp_reshape(c, index_of(v, small(v, b)), BP_DIMS(1)));
+    default: return bp_select(c, bp_reshape(c, a, BP_DIMS(-1)), 0, v->p->smooth ? 0 : (int64_t)v->number % 5);
     }
 }
 
