@@ -34,7 +34,7 @@ typedef struct {
 typedef struct {
     epoch_link link;
     segment *seg;                 /* NULL: nothing to compute */
-    uint32_t list_len;            /* length of the list that it serves */
+    atomic_uint list_len;         /* length of the list that it serves, or that did not compile: not tried again */
     uint32_t nin, nout;
     ref *in, *out;
     char **names;                 /* of out, in the graph: the next segment's placeholders carry them on */

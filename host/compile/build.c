@@ -354,7 +354,7 @@ static segment_use *make_use(build *b, segment *seg)
     if (!u)
         return ctx_nomem(b->k->c), NULL;
     u->seg = seg;
-    u->list_len = b->nouts;
+    atomic_store(&u->list_len, b->nouts);
     for (uint32_t i = 0; i < u->nin; i++)
         u->in[i] = b->in.at[i];
     const graph_node *out = seg && b->nouts ? graph_get(&b->gm->g, graph_output_node(&b->gm->g)) : NULL;

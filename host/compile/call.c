@@ -58,11 +58,17 @@ bp_status function_run(bp_ctx *c, bp_fn fn, void *user, const bp_args *inputs, b
     return st;
 }
 
+/* A callable that is called under capture: inlined, its own backend and options aside (C6.5). A disabled one must run
+ * as it is: an opaque step (C4.2). */
 static bp_status run_inlined(bp_ctx *c, bp_callable *g, const bp_args *inputs, bp_outputs *outs)
 {
     capture_slot *slot = capture_slot_get(c);
     if (!slot)
         return c->diag.code;
+    if (g->disabled)
+        return trace_stop(slot->current, TRACE_DECLINED, "a disabled function is called: it is an opaque step");
+    log_line(c->rt, LOG_capture, "\"%s\" is inlined; its backend \"%s\" is not asked", g->code->is.name,
+             backend_name(g->backend));
     if (slot->depth >= INLINE_DEPTH)
         return ctx_fail(c, BP_RESOURCE_EXHAUSTED, "callables are nested %d deep under capture", INLINE_DEPTH);
     slot->depth++;

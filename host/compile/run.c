@@ -10,7 +10,8 @@ enum { FEW = 32 };
 static step find_use(call *k, tree_node *n, segment_use **use)
 {
     *use = atomic_load(&n->use);
-    bool grown = *use && (*use)->list_len < atomic_load(&n->list->len);
+    uint32_t len = atomic_load(&n->list->len);
+    bool grown = *use && atomic_load(&(*use)->list_len) < len;
     if (*use && (!grown || k->borrowed))
         return STEP_OK;
     if (k->borrowed)
@@ -25,6 +26,7 @@ static step find_use(call *k, tree_node *n, segment_use **use)
         log_line(k->c->rt, LOG_recompiles, "a longer handed-on list of \"%s\" did not compile: %s", k->g->code->is.name,
                  s == STEP_EAGER ? k->reason : k->c->diag.message);
         diag_clear(&k->c->diag);
+        atomic_store(&old->list_len, len);
         return STEP_OK;
     }
     *use = s == STEP_OK ? longer : old;

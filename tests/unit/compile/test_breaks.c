@@ -222,6 +222,35 @@ static void c3_2_a_list_grows_and_what_is_cheap_is_recomputed(void **state)
     bp_callable_unref(g);
 }
 
+static uint32_t refused;
+
+/* Takes graphs of one result only. */
+static bp_compiled *one_result(bp_graph_module *gm, const bp_inputs *in)
+{
+    bp_value outs;
+    (void)in;
+    bp_node_arg(gm, bp_node_at(gm, bp_node_count(gm) - 1), "0", &outs);
+    if (outs.count < 2)
+        return bp_forward(gm);
+    refused++;
+    return bp_refuse(gm, "%u results", outs.count);
+}
+
+static void c3_2_a_longer_list_that_does_not_compile_leaves_the_old_code_serving(void **state)
+{
+    fixture *f = *state;
+    bp_compile_options o = {.backend_fn = one_result};
+    bp_callable *g = bp_compile(f->c, wants_more_later, &o);
+    refused = 0;
+    EXPECT_FLOATS(f, CALL(f, g, FLOATS(f, 1, 2)).at[0], 2, 3);
+    for (int i = 0; i < 4; i++)
+        EXPECT_FLOATS(f, CALL(f, g, FLOATS(f, -1, -2)).at[0], -4, -9);
+    assert_int_equal(refused, 1);
+    assert_int_equal(stats(f, g).eager_calls, 0);
+    assert_int_equal(stats(f, g).captures, 2);
+    bp_callable_unref(g);
+}
+
 static void asked_part(bp_ctx *c, bp_frame *f)
 {
     bp_tensor *x = bp_arg(f, 0, "x"), *y = bp_mul(c, x, 3);
@@ -381,6 +410,7 @@ int main(void)
         T(c2_4_a_path_holds_at_most_64_breaks),
         T(c3_1_what_the_compiled_segment_computed_decides),
         T(c3_2_a_list_grows_and_what_is_cheap_is_recomputed),
+        T(c3_2_a_longer_list_that_does_not_compile_leaves_the_old_code_serving),
         T(c3_2_part_of_what_was_asked_is_not_recomputed),
         T(c3_4_k_branches_cost_about_2k_segments),
         T(c3_4_equal_rounds_share_one_segment),

@@ -366,6 +366,29 @@ static void calls_itself(bp_ctx *c, bp_frame *f)
     bp_return(f, bp_call1(c, inner, 1, &x));
 }
 
+static int disabled_runs;
+
+static void counts_its_runs(bp_ctx *c, bp_frame *f)
+{
+    disabled_runs++;
+    bp_return(f, bp_add(c, bp_arg(f, 0, "x"), 1));
+}
+
+static void c4_2_a_disabled_callable_is_no_part_of_a_capture(void **state)
+{
+    fixture *f = *state;
+    bp_compile_options off = {.disable = 1};
+    inner = bp_compile(f->c, counts_its_runs, &off);
+    bp_callable *g = COMPILE(f, calls_another);
+    disabled_runs = 0;
+    for (int i = 0; i < 3; i++)
+        EXPECT_FLOATS(f, CALL(f, g, FLOATS(f, 3)).at[0], 7);
+    assert_int_equal(disabled_runs, 3); /* once a call */
+    assert_int_equal(stats(f, g).eager_calls, 3);
+    bp_callable_unref(g);
+    bp_callable_unref(inner);
+}
+
 static void c6_5_a_nested_callable_is_inlined(void **state)
 {
     fixture *f = *state;
@@ -577,6 +600,7 @@ int main(void)
         T(a_wrong_kind_of_argument_is_named),
         T(attributes_are_read_at_each_call_and_guarded),
         T(c6_3_a_mode_left_switched_is_put_back),
+        T(c4_2_a_disabled_callable_is_no_part_of_a_capture),
         T(c6_5_a_nested_callable_is_inlined),
         T(equal_callables_share_what_they_compile),
         T(a_region_of_its_own_reads_the_default_one_and_writes_its_own),
