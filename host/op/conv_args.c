@@ -16,9 +16,9 @@ static bp_status read_list(bp_ctx *c, const op_row *op, const bp_value *args, co
         return BP_OK;
     TRY(arg_ints(c, op, args, (uint32_t)i, nd, out));
     for (uint32_t d = 0; d < nd; d++)
-        if (out[d] < least)
-            return op_fail(c, op, BP_INVALID_ARGUMENT, "argument \"%s\" must be at least %lld, and is %lld", name,
-                           (long long)least, (long long)out[d]);
+        if (out[d] < least || out[d] > INT32_MAX)
+            return op_fail(c, op, BP_INVALID_ARGUMENT, "argument \"%s\" must be at least %lld%s, and is %lld", name,
+                           (long long)least, out[d] < least ? "" : " and fit 32 bits", (long long)out[d]);
     return BP_OK;
 }
 

@@ -78,9 +78,9 @@ static bp_status windows(bp_ctx *c, const shape_call *s, uint32_t first, uint32_
         if (arg_list_len(s->args, first + i) != 2)
             return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"%s\" must have 2 numbers", NAMES[i]);
         v[i] = dim_int(c, arg_list_dim(s->args, first + i, d));
-        if (v[i] < (i != 2))
-            return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"%s\" must be at least %d, and is %lld", NAMES[i],
-                           i != 2, (long long)v[i]);
+        if (v[i] < (i != 2) || v[i] > INT32_MAX)
+            return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"%s\" must be at least %d%s, and is %lld",
+                           NAMES[i], i != 2, v[i] < (i != 2) ? "" : " and fit 32 bits", (long long)v[i]);
     }
     bp_dim room = dim_add(c, n, dim_const(2 * v[2] - v[1] * (v[0] - 1) - 1));
     *out = dim_add(c, dim_floordiv(c, room, dim_const(v[3])), dim_const(1));

@@ -177,12 +177,47 @@ bp_status shape_max_unpool(bp_ctx *c, shape_call *s)
     return add_out(c, s, self, self->dtype, sizes, nd == 2 ? FORMAT_OF_SELF : FORMAT_PLAIN);
 }
 
+/* The gradient has the sizes of what self was pooled to; an adaptive one those of any pooling of nd dimensions. */
+static bp_status check_gradient(bp_ctx *c, const shape_call *s, const bp_tensor *grad, const bp_tensor *self)
+{
+    uint32_t nd = strstr(s->op->schema->name, "3d") ? 3 : 2;
+    pool_args a = {.adaptive = true};
+    bp_dim size;
+    TRY(check_rank(c, s, 1, nd + 1, nd + 2));
+    TRY(check_rank(c, s, 0, self->rank, self->rank));
+    if (schema_find(s->op->schema, "kernel_size") >= 0)
+        TRY(pool_args_read(c, s->op, s->args, &a));
+    bool fits = true;
+    for (uint32_t d = 0; fits && d + nd < self->rank; d++)
+        fits = dim_eq(grad->sizes[d], self->sizes[d]);
+    for (uint32_t d = 0; fits && !a.adaptive && d < nd; d++) {
+        TRY(pool_size(c, s->op, &a, d, self->sizes[self->rank - nd + d], &size));
+        fits = dim_eq(grad->sizes[self->rank - nd + d], size);
+    }
+    return fits ? BP_OK
+                : op_fail(c, s->op, BP_INVALID_ARGUMENT, "the gradient's sizes are not those of the pooled tensor");
+}
+
+/* The places of maxima, if any, are one for each element of the gradient. */
+static bp_status check_places(bp_ctx *c, const shape_call *s, const bp_tensor *grad)
+{
+    int32_t i = schema_find(s->op->schema, "indices");
+    const bp_tensor *places = i < 0 ? NULL : arg_tensor(s->args, (uint32_t)i);
+    bool same = !places || (places->dtype == BP_I64 && places->rank == grad->rank);
+    for (uint32_t d = 0; places && same && d < grad->rank; d++)
+        same = dim_eq(places->sizes[d], grad->sizes[d]);
+    if (same)
+        return BP_OK;
+    return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"indices\" must be int64 and have the gradient's sizes");
+}
+
 static bp_status gradient(bp_ctx *c, shape_call *s, enum format format)
 {
     const bp_tensor *grad = arg_tensor(s->args, 0), *self = arg_tensor(s->args, 1);
     TRY(check_same_dtype(c, s, 0, 1));
-    TRY(check_rank(c, s, 0, self->rank, self->rank));
-    if (!dtype_is_float(grad->dtype) || self->rank < 2 || self->rank > 5)
+    TRY(check_gradient(c, s, grad, self));
+    TRY(check_places(c, s, grad));
+    if (!dtype_is_float(grad->dtype))
         return no_type(c, s, grad);
     return add_out(c, s, self, self->dtype, self->sizes, format);
 }

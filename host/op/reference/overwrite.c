@@ -85,8 +85,15 @@ bp_status kernel_unfold_backward(bp_ctx *c, op_call *k)
     size_t size = dtype_size(out->dtype);
     work_clear(out);
     bp_tensor *view = view_of(c, out, ROW_unfold_default, 3, k->args + 2);
-    if (!view)
+    bool same = view && view->rank == grad->rank;
+    for (uint32_t d = 0; same && d < grad->rank; d++)
+        same = tensor_dim(view, d) == tensor_dim(grad, d);
+    if (view && !same)
+        op_fail(c, k->op, BP_INVALID_ARGUMENT, "the gradient's sizes are not those of the windows");
+    if (!same) {
+        tensor_unref(view);
         return c->diag.code;
+    }
     walk v;
     walk_start(&v, grad->rank, grad->sizes);
     walk_add(&v, view->strides);
