@@ -158,16 +158,14 @@ static void say_progress(const golden_options *o, golden_lines *in, const char *
     buf_fini(&text);
 }
 
-static bp_status run_lines(bp_ctx *c, golden_lines *in, const char *path, const golden_options *o, const map *nodewise,
-                           golden_counts *n)
+static bp_status run_lines(bp_ctx *c, golden_lines *in, const char *path, const golden_options *o, golden_counts *n)
 {
     const char *text;
     size_t size;
     uint32_t line;
     uint64_t begun = clock_ns(), shown = 0, before = n->passed + n->failed + n->unsupported;
     while ((text = golden_next_line(c, in, &size, &line)) != NULL) {
-        const map_value *other = map_get_u64(nodewise, line);
-        golden_case k = {.c = c, .o = o, .file = path, .line = line, .nodewise = other ? other->p : NULL};
+        golden_case k = {.c = c, .o = o, .file = path, .line = line, .nodewise = golden_nodewise(text, size)};
         run_case(&k, n, text, size);
         golden_case_fini(&k);
         diag_clear(&c->diag);
@@ -184,11 +182,7 @@ bp_status golden_run_file(bp_ctx *c, const char *path, const golden_options *o, 
     golden_lines *in = golden_open(c, path);
     if (!in)
         return c->diag.code;
-    map nodewise = {0};
-    bp_status s = golden_open_nodewise(c, path, &nodewise);
-    if (s == BP_OK)
-        s = run_lines(c, in, path, o, &nodewise, n);
-    golden_close_nodewise(&nodewise);
+    bp_status s = run_lines(c, in, path, o, n);
     golden_close(in);
     return s;
 }

@@ -16,7 +16,7 @@ typedef struct {
     arena memory;               /* of values */
     VEC(bp_tensor *) tensors;   /* made while reading; owned */
     const graph *g;             /* where {"node": name} is looked up; NULL in an operator case */
-    const json_t *nodewise;     /* what PyTorch gives for the graph node by node, where that is not what was recorded */
+    json_t *nodewise;           /* owned: what PyTorch gives node by node, where that is not what was recorded */
     bool widen;                 /* read float32 as float64: the case in a wider type */
     char error[600];            /* why the case cannot be read; "" when it can */
 } golden_case;
@@ -26,9 +26,9 @@ typedef struct golden_lines golden_lines;
 golden_lines *golden_open(bp_ctx *c, const char *path);          /* gzip or plain */
 /* The next line that is not empty, without its end; NULL at the end of the file, or after an error (c says). */
 const char *golden_next_line(bp_ctx *c, golden_lines *in, size_t *n, uint32_t *number);
-/* Beside FILE.jsonl.gz may lie FILE.nodewise.jsonl (tests/golden/nodewise.py): a map from line to {"outputs"}. */
-bp_status golden_open_nodewise(bp_ctx *c, const char *path, map *by_line);
-void golden_close_nodewise(map *by_line);
+/* {"outputs"} as PyTorch gives them for the graph of this line node by node, where that is not what was recorded; NULL
+ * for every other line (golden_nodewise.def). Owned. */
+json_t *golden_nodewise(const char *line, size_t n);
 double golden_share(golden_lines *in); /* how much of the file was read, 0 to 1 */
 void golden_close(golden_lines *in);
 

@@ -1,6 +1,6 @@
 # PyTorch's recorded answers (FORMAT.md), run on each backend that floors names.
 EXTRA_DIST += %D%/FORMAT.md %D%/floors %D%/run %D%/ops_handed.jsonl.gz %D%/graphs_handed.jsonl.gz \
-	%D%/graphs_handed.nodewise.jsonl %D%/nodewise.py \
+	%D%/nodewise.py \
 	%D%/pick.py %D%/small.jsonl.gz
 script_tests += %D%/small.sh
 

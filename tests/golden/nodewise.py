@@ -3,16 +3,17 @@
 
 The files record what the operator gave before it was decomposed. In half precision a decomposition may round at other
 steps, so that PyTorch itself, running the graph node by node, misses the bound of FORMAT.md. For those graphs this
-script writes PyTorch's own node-by-node outputs, which the runner then compares with, at the same bounds, and counts
-apart.
+script prints PyTorch's own node-by-node outputs as rows of host/tools/golden_nodewise.def. The runner knows such a case by
+the CRC and the length of its line, compares with these outputs at the same bounds, and counts it apart.
 
-    python3 nodewise.py graphs_handed.jsonl.gz > graphs_handed.nodewise.jsonl      (needs PyTorch)
+    python3 nodewise.py graphs_handed.jsonl.gz      (needs PyTorch)
 """
 import base64
 import gzip
 import json
 import operator
 import sys
+import zlib
 
 import torch
 
@@ -75,6 +76,16 @@ def differs(got, want, tenfold):
     return not torch.allclose(got.double(), want.double(), rtol=rtol, atol=atol, equal_nan=True)
 
 
+def print_row(raw, case, answer):
+    text = json.dumps(answer, separators=(",", ":")).replace('"', '\\"')
+    print(f'GOLDEN_NODEWISE(0x{zlib.crc32(raw):08x}, {len(raw)}, "{case["name"]} {case["dtype"]}",')
+    pieces = [text[i:i + 110] for i in range(0, len(text), 110)]
+    for i in range(len(pieces) - 1):  # no piece may end between a backslash and what it escapes
+        if pieces[i].endswith("\\"):
+            pieces[i], pieces[i + 1] = pieces[i][:-1], "\\" + pieces[i + 1]
+    print("\n".join(f'    "{piece}"' for piece in pieces) + ")")
+
+
 def main():
     torch.set_num_threads(1)
     for line, text in enumerate(gzip.open(sys.argv[1], "rt"), 1):
@@ -88,7 +99,7 @@ def main():
             print(f"line {line}: {type(e).__name__}", file=sys.stderr)
             continue
         if any(differs(o, tensor(w), tenfold) for o, w in zip(outputs, case["outputs"])):
-            print(json.dumps({"line": line, "name": case["name"], "outputs": [record(o) for o in outputs]}))
+            print_row(text.rstrip("\n").encode(), case, {"outputs": [record(o) for o in outputs]})
 
 
 main()

@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-typedef struct { bp_ctx *c; buf cases, said; golden_counts n; golden_options o; char path[64], beside[80]; } bench;
+typedef struct { bp_ctx *c; buf cases, said; golden_counts n; golden_options o; char path[64]; } bench;
 
 static void hear(void *arg, const char *text, size_t n)
 {
@@ -49,8 +49,6 @@ static void run(bench *b)
 static void end(bench *b)
 {
     unlink(b->path);
-    if (b->beside[0])
-        unlink(b->beside);
     golden_counts_fini(&b->n);
     buf_fini(&b->cases);
     buf_fini(&b->said);
@@ -292,64 +290,35 @@ static void only_sums_are_excused_by_a_wider_type(void **state)
     end(&b);
 }
 
-/* A float16 graph of one input whose output is recorded as `want`: directly, or by way of float32. */
-static void add_half_graph(bench *b, bool widens, double a, double want)
-{
-    static const char CALL[] = "{'op': 'call_function', 'name': '%s', 'target': 'aten._to_copy.default', "
-                               "'args': [{'node': '%s'}], 'kwargs': {'dtype': {'dtype': '%s'}}}, ";
-    buf text = {0};
-    buf_puts(&text,
-             "{'name': 'half', 'dtype': 'float16', 'nodes': [{'op': 'placeholder', 'name': 'a', 'target': 'a'}, ");
-    if (widens)
-        buf_printf(&text, CALL, "x", "a", "float32");
-    buf_printf(&text, CALL, "y", widens ? "x" : "a", "float16");
-    buf_puts(&text, "{'op': 'output', 'name': 'output', 'target': 'output', 'args': [[{'node': 'y'}]]}], 'inputs': [");
-    add_tensor(&text, BP_F16, 1, &a);
-    buf_puts(&text, "], 'outputs': [");
-    add_tensor(&text, BP_F16, 1, &want);
-    buf_puts(&text, "]}");
-    add_text(b, buf_text(&text));
-    buf_fini(&text);
-}
-
-/* What the bench's file has beside it: PyTorch's own answer for one line. */
-static void add_nodewise(bench *b, uint32_t line, double want)
-{
-    buf path = {0}, text = {0};
-    buf_add(&path, b->path, (size_t)(strstr(b->path, ".jsonl") - b->path));
-    buf_puts(&path, ".nodewise.jsonl");
-    snprintf(b->beside, sizeof b->beside, "%s", buf_text(&path));
-    buf_printf(&text, "{'line': %u, 'outputs': [", line);
-    add_tensor(&text, BP_F16, 1, &want);
-    buf_puts(&text, "]}\n");
-    for (size_t i = 0; i < text.n; i++)
-        if (text.s[i] == '\'')
-            text.s[i] = '"';
-    FILE *f = fopen(buf_text(&path), "ab");
-    assert_non_null(f);
-    assert_int_equal(fwrite(buf_text(&text), 1, text.n, f), text.n);
-    fclose(f);
-    buf_fini(&path);
-    buf_fini(&text);
-}
-
+/* Two of the twelve graphs, as they stand in the handed file, and one with an answer that nobody gave. */
 static void a_graph_may_pass_by_pytorchs_own_nodes_at_the_same_bound(void **state)
 {
     bench b;
+    static char line[1 << 15];
+    char path[1024];
+    uint32_t taken = 0;
+    snprintf(path, sizeof path, "%s/tests/golden/graphs_handed.jsonl.gz", getenv("top_srcdir"));
     begin(&b, *state);
-    add_half_graph(&b, true, 1024, 1025); /* within the bound */
-    add_half_graph(&b, true, 1024, 1030); /* beyond; PyTorch gives what we give */
-    add_half_graph(&b, true, 1024, 1030); /* beyond; PyTorch gives something else */
-    add_half_graph(&b, true, 1024, 1030); /* beyond; PyTorch was not asked */
-    add_nodewise(&b, 2, 1024);
-    add_nodewise(&b, 3, 1027);
+    gzFile f = gzopen(path, "rb");
+    assert_non_null(f);
+    for (uint32_t at = 1; at <= 492 && gzgets(f, line, sizeof line); at++)
+        if (at == 489 || at == 492) {
+            taken++;
+            buf_puts(&b.cases, line);
+        }
+    gzclose(f);
+    assert_int_equal(taken, 2);
+    char *digit = strstr(line, "\"outputs\": [{");
+    assert_non_null(digit);
+    digit = strstr(digit, "\"data\": \"");
+    assert_non_null(digit);
+    digit[9] = digit[9] == 'A' ? 'B' : 'A'; /* another line has another CRC: it is held to what it records */
+    buf_puts(&b.cases, line);
     run(&b);
     assert_int_equal(b.n.passed, 2);
-    assert_int_equal(b.n.by_nodes, 1);
-    assert_int_equal(b.n.failed, 2);
-    assert_contains(buf_text(&b.said), ":2: by nodes: half float16: output 0 [0]: got 1024, expected 1030");
-    assert_contains(buf_text(&b.said), ":3: half float16");
-    assert_contains(buf_text(&b.said), ":4: half float16");
+    assert_int_equal(b.n.by_nodes, 2);
+    assert_int_equal(b.n.failed, 1);
+    assert_contains(buf_text(&b.said), "by nodes: addr bfloat16");
     end(&b);
 }
 
