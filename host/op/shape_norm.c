@@ -89,9 +89,9 @@ static bp_status normalized_shape(bp_ctx *c, const shape_call *s, uint32_t *n, b
     bool fits = *n <= x->rank;
     for (uint32_t d = 0; fits && d < *n; d++)
         fits = dim_eq(x->sizes[x->rank - *n + d], (*sizes)[d]);
-    return fits ? BP_OK
-                : op_fail(c, s->op, BP_INVALID_ARGUMENT,
-                          "the input does not end with the sizes of \"normalized_shape\"");
+    if (fits)
+        return BP_OK;
+    return op_fail(c, s->op, BP_INVALID_ARGUMENT, "the input does not end with the sizes of \"normalized_shape\"");
 }
 
 static bp_status layer_norm(bp_ctx *c, shape_call *s, bool with_stats)
@@ -310,7 +310,8 @@ static bp_status channel_gradients(bp_ctx *c, shape_call *s, uint32_t mask_at, u
     const bp_tensor *x = arg_tensor(s->args, 1);
     TRY(check_gradient(c, s));
     if (x->rank < 2)
-        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"input\": expected at least 2 dimensions, got %u", x->rank);
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"input\": expected at least 2 dimensions, got %u",
+                       x->rank);
     bp_dtype d = dtype_of(s, 1);
     shape_out *o = add_gradient(c, s, mask_at, 0, d, x->rank, x->sizes);
     if (o)
@@ -334,7 +335,7 @@ bp_status shape_batch_norm_backward(bp_ctx *c, shape_call *s)
 {
     uint32_t first = arg_bool(s->args, 7) ? 5 : 3;
     if (!dtype_of(s, first) || !dtype_of(s, first + 1))
-        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"%s\" or \"%s\" is missing", s->op->schema->args[first].name,
-                       s->op->schema->args[first + 1].name);
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"%s\" or \"%s\" is missing",
+                       s->op->schema->args[first].name, s->op->schema->args[first + 1].name);
     return channel_gradients(c, s, 9, 2);
 }

@@ -1,16 +1,6 @@
 /* Losses and distances that PyTorch makes of other operators, in the same steps, so that halves round alike. */
-#include "host/op/reference/compose.h"
+#include "host/op/reference/steps.h"
 #include "host/op/rows.h"
-
-#define COUNT(...) (sizeof((bp_value[]){__VA_ARGS__}) / sizeof(bp_value))
-#define CALL(row, ...) work_call(w, ROW_##row, COUNT(__VA_ARGS__), (bp_value[]){__VA_ARGS__})
-#define T(t) value_tensor(t)
-#define F(number) value_float(number)
-#define I(number) value_int(number)
-/* shape_<name> and kernel_<name> from body_<name>(w, op, args). */
-#define COMPOSED(name)                                                                                    \
-    bp_status shape_##name(bp_ctx *c, shape_call *s) { return compose_shape(c, s, body_##name); }        \
-    bp_status kernel_##name(bp_ctx *c, op_call *k) { return compose_run(c, k, body_##name); }
 
 static bp_tensor *reduced(work *w, const op_row *op, const bp_value *args, bp_tensor *t)
 {

@@ -3,13 +3,9 @@
  * With h = (x - mean) * scale and gradient g of the result: weight gets the sum of g h and bias that of g over all that
  * shares them; x gets scale * (u - mean(u) - h mean(u h)) where u = g weight and means go over a group, or scale * u
  * where the statistics do not depend on x. */
-#include "host/op/reference/compose.h"
 #include "host/op/reference/part.h"
+#include "host/op/reference/steps.h"
 #include "host/op/rows.h"
-
-#define COUNT(...) (sizeof((bp_value[]){__VA_ARGS__}) / sizeof(bp_value))
-#define CALL(row, ...) work_call(w, ROW_##row, COUNT(__VA_ARGS__), (bp_value[]){__VA_ARGS__})
-#define T(t) value_tensor(t)
 
 /* Everything of one rank; mean, scale and weight broadcast. group: dimensions of a group; shared: those along which
  * weight and bias do not change. is_fixed: the statistics do not depend on x. */

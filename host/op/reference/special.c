@@ -28,8 +28,8 @@ double special_digamma(double x)
     for (; x < 10; x += 1)
         result -= 1 / x;
     double y = 1 / (x * x);
-    double series =
-        y * (1. / 12 - y * (1. / 120 - y * (1. / 252 - y * (1. / 240 - y * (1. / 132 - y * 691. / 32760)))));
+    double tail = y * (1. / 240 - y * (1. / 132 - y * 691. / 32760));
+    double series = y * (1. / 12 - y * (1. / 120 - y * (1. / 252 - tail)));
     return result + log(x) - 0.5 / x - series;
 }
 
@@ -298,3 +298,43 @@ static double igamma_either(double a, double x, int is_upper)
 
 double special_igamma(double a, double x) { return igamma_either(a, x, 0); }
 double special_igammac(double a, double x) { return igamma_either(a, x, 1); }
+
+/* Airy's function: its Maclaurin series near 0, else through K of order 1/3 on the right and its asymptotic form on the
+ * left. */
+static double airy_series(double x)
+{
+    double cube = x * x * x, f = 1, g = x, f_term = 1, g_term = x;
+    for (int k = 1; k < 80; k++) {
+        f_term *= cube / ((3. * k - 1) * (3. * k));
+        g_term *= cube / ((3. * k) * (3. * k + 1));
+        f += f_term;
+        g += g_term;
+    }
+    return 0.355028053887817239 * f - 0.258819403792806798 * g;
+}
+
+static double airy_left(double x)
+{
+    double root = sqrt(x), zeta = 2. / 3 * x * root, even = 1, odd = 0, term = 1;
+    for (int k = 1; k < 30 && fabs(term) > 1e-17; k++) {
+        term *= (6. * k - 5) * (6. * k - 3) * (6. * k - 1) / (216. * k * (2. * k - 1) * zeta);
+        double sign = k / 2 % 2 ? -1 : 1;
+        *(k % 2 ? &odd : &even) += sign * term;
+    }
+    double angle = zeta + pi / 4;
+    return (sin(angle) * even - cos(angle) * odd) / (sqrt_pi * sqrt(root));
+}
+
+double special_airy_ai(double x)
+{
+    if (!isfinite(x))
+        return NAN;
+    if (x < -8)
+        return airy_left(-x);
+    if (x < 2)
+        return airy_series(x);
+    double zeta = 2. / 3 * x * sqrt(x), h = 0.1, sum = 0.5;
+    for (double t = h; zeta * (cosh(t) - 1) < 45; t += h)
+        sum += exp(-zeta * (cosh(t) - 1)) * cosh(t / 3);
+    return sqrt(x / 3) / pi * sum * h * exp(-zeta);
+}

@@ -17,4 +17,5 @@ double special_k1(double x);
 double special_k1e(double x);
 double special_igamma(double a, double x); /* regularized incomplete gamma functions, lower and upper */
 double special_igammac(double a, double x);
+double special_airy_ai(double x);
 #endif

@@ -98,6 +98,24 @@ static void batches_are_measured_or_remembered(void **state)
     OP_TEXT_CHECK(c, cases);
 }
 
+static void gradients_flow_where_the_mask_says(void **state)
+{
+    (void)state;
+    static const op_case cases[] = {
+        {"_softmax_backward_data(f32[1 0], f32[0.25 0.75], 0, dtype:f32)", "f32[0.1875 -0.1875]"},
+        {"_log_softmax_backward_data(f32[1 0], f32[-inf 0], 0, dtype:f32)", "f32[1 -1]"},
+        {"native_layer_norm_backward(f32[1x2: 1 0], f32[1x2: 1 3], [2], f32[1x1: 2], f32[1x1: 1], f32[2 2], f32[0 0], "
+         "[True, True, True])", "f32[1x2: 0 0] | f32[-1 0] | f32[1 0]"},
+        {"native_batch_norm_backward(f32[2x1: 1 0], f32[2x1: 1 3], f32[2], f32[2], f32[4], None, None, False, 0.0, "
+         "[True, True, True])", "f32[2x1: 1 0] | f32[-0.5] | f32[1]"},
+        {"native_group_norm_backward(f32[1x2: 1 0], f32[1x2: 1 3], f32[1x1: 2], f32[1x1: 1], None, 1, 2, 1, 1, "
+         "[True, True, True])", "f32[1x2: 0 0] | f32[-1 0] | f32[1 0]"},
+        {"native_batch_norm_backward(f32[2x1: 1 0], f32[2x1: 1 3], None, None, None, None, None, False, 0.0, "
+         "[True, True, True])", "INVALID_ARGUMENT: native_batch_norm_backward: argument \"running_mean\" or..."},
+    };
+    OP_TEXT_CHECK(c, cases);
+}
+
 static bp_tensor *floats(uint32_t rank, const int64_t *sizes, const float *data)
 {
     bp_tensor *t = bp_tensor_from(c, BP_F32, rank, sizes, data);
@@ -130,6 +148,7 @@ int main(void)
         cmocka_unit_test(softmax_of_halves_keeps_two_roundings),
         cmocka_unit_test(constant_groups_give_the_bias),
         cmocka_unit_test(batches_are_measured_or_remembered),
+        cmocka_unit_test(gradients_flow_where_the_mask_says),
         cmocka_unit_test(training_moves_the_running_statistics_and_their_version),
     };
     return cmocka_run_group_tests_name("norm", tests, begin, end);

@@ -195,6 +195,26 @@ static void logsumexp_and_norms_at_their_edges(void **state)
     OP_TEXT_CHECK(c, cases);
 }
 
+static void composites_take_pytorchs_steps(void **state)
+{
+    (void)state;
+    static const op_case cases[] = {
+        {"sum_to_size(f32[2x2: 1 2 3 4], [1, 2])", "f32[1x2: 4 6]"},
+        {"sum_to_size(f32[2x2: 1 2 3 4], [2])", "f32[4 6]"},
+        {"sum_to_size(f32[2x2: 1 2 3 4], [3])", "INVALID_ARGUMENT: sum_to_size: argument \"size\" does not broadcast..."},
+        {"trace(i32[2x2: 1 2 3 4])", "i64(5)"},
+        {"trace(f32[1 2])", "INVALID_ARGUMENT: trace: expected a matrix, got 1 dimensions..."},
+        {"trapezoid.dx(f32[1 2 3], dx=2)", "f32(8)"},
+        {"trapezoid.x(f32[1 2 3], f32[0 1 3])", "f32(6.5)"},
+        {"cumulative_trapezoid.x(f32[1 2 3], f32[0 1 3])", "f32[1.5 6.5]"},
+        {"renorm(f32[2x2: 3 4 0.3 0.4], 2, 0, 1)", "f32[2x2: 0.6 0.8 0.3 0.4]"},
+        {"_weight_norm(f32[1x2: 3 4], f32[1x1: 10])", "f32[1x2: 6 8]"},
+        {"cdist(f32[2x2: 0 0 3 4], f32[1x2: 0 0])", "f32[2x1: 0 5]"},
+        {"pdist(f32[3x1: 0 1 3], inf)", "f32[1 3 2]"},
+    };
+    OP_TEXT_CHECK(c, cases);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -206,6 +226,7 @@ int main(void)
         cmocka_unit_test(dimensions_are_wrapped_kept_and_refused),
         cmocka_unit_test(variance_knows_its_correction),
         cmocka_unit_test(logsumexp_and_norms_at_their_edges),
+        cmocka_unit_test(composites_take_pytorchs_steps),
     };
     return cmocka_run_group_tests_name("reduce", tests, begin, end);
 }
