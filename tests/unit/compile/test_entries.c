@@ -82,7 +82,7 @@ static void error_on_recompile_names_the_guard(void **state)
 
 /* -- limits -------------------------------------------------------------------------------------------------------- */
 
-static void the_ninth_entry_trips_the_limit_with_one_warning(void **state)
+static void c3_5_the_ninth_entry_trips_the_limit_with_one_warning(void **state)
 {
     fixture *f = *state;
     bp_callable *g = COMPILE(f, add_one);
@@ -100,7 +100,7 @@ static void the_ninth_entry_trips_the_limit_with_one_warning(void **state)
     bp_callable_unref(g);
 }
 
-static void a_callables_own_limit_is_stricter_or_looser(void **state)
+static void c3_5_a_callables_own_limit_is_stricter_or_looser(void **state)
 {
     fixture *f = *state;
     bp_compile_options one = {.backend_fn = table_backend, .recompile_limit = 1};
@@ -117,7 +117,7 @@ static void a_callables_own_limit_is_stricter_or_looser(void **state)
     bp_callable_unref(h);
 }
 
-static void accumulated_and_capture_limits_run_eagerly(void **state)
+static void c3_5_accumulated_and_capture_limits_run_eagerly(void **state)
 {
     fixture *f = *state;
     bp_callable *g = COMPILE(f, add_one);
@@ -135,7 +135,7 @@ static void accumulated_and_capture_limits_run_eagerly(void **state)
     bp_callable_unref(g);
 }
 
-static void fullgraph_makes_the_limit_an_error(void **state)
+static void c3_5_fullgraph_makes_the_limit_an_error(void **state)
 {
     fixture *f = *state;
     bp_compile_options o = {.backend_fn = table_backend, .recompile_limit = 1, .fullgraph = 1};
@@ -588,10 +588,10 @@ int main(void)
         T(another_size_dtype_stride_grad_or_mode_recompiles_with_its_reason),
         T(the_last_used_entry_moves_to_the_front),
         T(error_on_recompile_names_the_guard),
-        T(the_ninth_entry_trips_the_limit_with_one_warning),
-        T(a_callables_own_limit_is_stricter_or_looser),
-        T(accumulated_and_capture_limits_run_eagerly),
-        T(fullgraph_makes_the_limit_an_error),
+        T(c3_5_the_ninth_entry_trips_the_limit_with_one_warning),
+        T(c3_5_a_callables_own_limit_is_stricter_or_looser),
+        T(c3_5_accumulated_and_capture_limits_run_eagerly),
+        T(c3_5_fullgraph_makes_the_limit_an_error),
         T(c6_1_a_branchs_guard_evicts_no_call_that_does_not_take_it),
         T(c6_2_overlapping_inputs_see_each_others_writes),
         T(c6_2_overlap_matters_only_where_something_is_written),

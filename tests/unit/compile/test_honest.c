@@ -247,6 +247,23 @@ static void c5_5_a_capture_stops_at_the_node_limit_and_names_the_line(void **sta
     bp_callable_unref(g);
 }
 
+/* -- C5.6 ---------------------------------------------------------------------------------------------------------- */
+
+static void c5_6_a_context_in_use_by_another_thread_is_refused(void **state)
+{
+    fixture *f = *state;
+    bp_callable *g = COMPILE(f, calls_count);
+    bp_tensor *x = FLOATS(f, 1);
+    f->c->busy = 1; /* as if a call were under way */
+    f->c->thread = ctx_thread_id() + 1;
+    assert_null(bp_call1(f->c, g, 1, &x));
+    assert_contains(bp_error_text(f->c), "used by two threads at once");
+    bp_error_clear(f->c);
+    f->c->busy = 0;
+    EXPECT_FLOATS(f, CALL(f, g, x).at[0], 2);
+    bp_callable_unref(g);
+}
+
 /* -- fullgraph, opaque operators -------------------------------------------------------------------------------------
  */
 
@@ -379,6 +396,7 @@ int main(void)
         T(c5_4_the_functions_code_runs_only_while_it_is_captured),
         T(c5_5_after_a_failure_answers_come_by_turns),
         T(c5_5_a_capture_stops_at_the_node_limit_and_names_the_line),
+        T(c5_6_a_context_in_use_by_another_thread_is_refused),
         T(fullgraph_makes_a_break_an_error_that_names_its_place),
         T(c6_3_what_a_function_does_to_its_context_is_not_lost),
         T(what_is_not_captured_runs_eagerly_with_a_reason),
