@@ -94,9 +94,8 @@ static node_id source_of(const graph *g, node_id n)
 
 typedef struct { uint32_t taken, left; node_id first_left; char why[600]; } tally; /* why: of the first that is left */
 
-static bool ask_node(const assignment *a, const link_view *v, node_id n, char *why, size_t cap)
+static bool ask_node(const link_view *v, node_id n, char *why, size_t cap)
 {
-    (void)a;
     why[0] = '\0';
     fp_word word = protect_begin();
     bool takes = v->record.b->info.supports(v->gm, n, why, cap) != 0;
@@ -117,7 +116,7 @@ static void ask_nodes(assignment *a, uint32_t i, const link_view *v, tally *t)
             continue;
         node_id source = source_of(g, n);
         bool is_part = source != n && graph_get(g, source)->op == BP_NODE_CALL_FUNCTION;
-        bool takes = is_part ? a->link[source] == i : ask_node(a, v, n, why, sizeof why);
+        bool takes = is_part ? a->link[source] == i : ask_node(v, n, why, sizeof why);
         if (takes) {
             a->link[n] = i;
             t->taken++;

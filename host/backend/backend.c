@@ -178,6 +178,10 @@ backend *backend_find(bp_runtime *rt, const char *name)
 
 void backend_set_code(backend *b, bp_compile_fn compile, bp_init_fn init, enum backend_state state)
 {
+    const void *key;
+    memcpy(&key, &compile, sizeof key);
+    serial *shared = serial_of(key);
+    b->lock = shared ? shared : &b->loading;
     b->compile = compile;
     b->init = init;
     atomic_store_explicit(&b->why, "", memory_order_relaxed);

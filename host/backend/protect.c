@@ -2,6 +2,7 @@
  * share one mutex, which is held for a few instructions, so that the circle check sees a consistent picture. */
 #include "host/backend/protect.h"
 #include <pthread.h>
+#include <stdlib.h>
 #if defined(__SSE2__)
 #include <xmmintrin.h>
 #elif defined(__aarch64__)
@@ -88,6 +89,26 @@ void serial_leave(serial *s)
         pthread_cond_broadcast(&freed);
     }
     pthread_mutex_unlock(&picture);
+}
+
+/* Kept for the life of the process: as many as there are plugins. */
+typedef struct keyed keyed;
+struct keyed { serial lock; const void *key; keyed *next; };
+static keyed *locks;
+
+serial *serial_of(const void *key)
+{
+    pthread_mutex_lock(&picture);
+    keyed *k = locks;
+    while (k && k->key != key)
+        k = k->next;
+    if (!k && (k = calloc(1, sizeof *k))) {
+        k->key = key;
+        k->next = locks;
+        locks = k;
+    }
+    pthread_mutex_unlock(&picture);
+    return k ? &k->lock : NULL;
 }
 
 /* -- forks --------------------------------------------------------------------------------------------------------- */

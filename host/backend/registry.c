@@ -60,9 +60,9 @@ static bp_status make_usable(bp_ctx *c, backend *b)
         return BP_OK;
     char what[64];
     snprintf(what, sizeof what, "backend \"%s\"", b->name);
-    TRY(serial_enter(c, &b->lock, what));
+    TRY(serial_enter(c, &b->loading, what));
     bp_status st = atomic_load(&b->loaded) ? BP_OK : backend_load(c, b);
-    serial_leave(&b->lock);
+    serial_leave(&b->loading);
     return st;
 }
 

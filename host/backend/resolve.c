@@ -39,7 +39,7 @@ bp_status backend_fire_init(bp_ctx *c, backend *b)
         return BP_OK;
     char what[80];
     snprintf(what, sizeof what, "backend \"%s\"", b->name);
-    TRY(serial_enter(c, &b->lock, what));
+    TRY(serial_enter(c, b->lock, what));
     bool changed_word;
     bp_status st = call_init(b, &changed_word);
     note_init(b, st);
@@ -47,7 +47,7 @@ bp_status backend_fire_init(bp_ctx *c, backend *b)
         ctx_fail(c, st, "init of backend \"%s\" failed: %s", b->name, b->said);
         diag_detail(&c->diag, "It comes from %s.", b->origin);
     }
-    serial_leave(&b->lock);
+    serial_leave(b->lock);
     if (changed_word)
         log_line(c->rt, LOG_backend, "init of \"%s\" changed the floating-point control word; it was put back",
                  b->name);

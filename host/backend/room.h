@@ -27,7 +27,8 @@ struct backend {
     _Atomic int32_t state;         /* enum backend_state */
     _Atomic(const char *) why;     /* owned by the room */
     atomic_uint failed_runs;
-    serial lock;                   /* around load, init and compile */
+    serial loading;                /* around load */
+    serial *lock;                  /* around init and compile: one a compile function, whoever names it */
     char said[BACKEND_SAID];       /* what its init said; under the lock */
     uint32_t forks;                /* protect_forks() when it was loaded or registered */
 };
@@ -65,7 +66,7 @@ const char *backend_keep_text(backend_room *room, const char *text);
 /* Fails with the state's code, name and reason. */
 bp_status backend_unusable(bp_ctx *c, const backend *b);
 
-/* load.c: runs all checks, maps the library, finds the symbols. Sets state and reason. With the backend's lock held. */
+/* load.c: runs all checks, maps the library, finds the symbols. Sets state and reason. With `loading` held. */
 bp_status backend_load(bp_ctx *c, backend *b);
 /* resolve.c: fires the init hook; checks the config's options, then fires it. */
 bp_status backend_fire_init(bp_ctx *c, backend *b);

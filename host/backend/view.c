@@ -183,12 +183,12 @@ bp_compiled *link_compile(link_view *v, answer *out)
     if (!may_run_here(b, out))
         return NULL;
     snprintf(what, sizeof what, "backend \"%s\"", b->name);
-    if (is_serial && serial_enter(c, &b->lock, what) != BP_OK) {
+    if (is_serial && serial_enter(c, b->lock, what) != BP_OK) {
         read_words(v, out);
         return NULL;
     }
     bp_compiled *k = call(v, out);
     if (is_serial)
-        serial_leave(&b->lock);
+        serial_leave(b->lock);
     return k;
 }

@@ -281,7 +281,7 @@ static void the_silent_policy_reports_and_does_not_warn(void **state)
 /* -- threads ------------------------------------------------------------------------------------------------------- */
 
 enum { THREADS = 8, CALLS = 40 };
-typedef struct { stage *s; bp_status st; } caller;
+typedef struct { stage *s; bp_status st; int which; } caller;
 
 static void *call_often(void *arg)
 {
@@ -302,7 +302,7 @@ static void from_threads(stage *s)
     pthread_t id[THREADS];
     caller k[THREADS];
     for (int i = 0; i < THREADS; i++) {
-        k[i] = (caller){s, BP_OK};
+        k[i] = (caller){s, BP_OK, 0};
         assert_int_equal(pthread_create(&id[i], NULL, call_often, &k[i]), 0);
     }
     for (int i = 0; i < THREADS; i++) {
@@ -338,6 +338,53 @@ static void threads_that_fail_together_are_all_answered(void **state)
     from_threads(&s);
     assert_true(told.runs >= 1 && told.runs <= THREADS);
     assert_int_equal(program_fallbacks(s.p), 1);
+    close_stage(&s);
+}
+
+static bp_compiled *slow_compile(bp_graph_module *gm, const bp_inputs *inputs)
+{
+    if (atomic_fetch_add(&told.inside, 1) > 0)
+        told.overlaps++;
+    usleep(300);
+    atomic_fetch_sub(&told.inside, 1);
+    told.runs++;
+    return compile(gm, inputs);
+}
+
+static void *compile_often(void *arg)
+{
+    caller *k = arg;
+    world *w = k->s->w;
+    bp_ctx *c = bp_ctx_new(w->rt);
+    for (int i = 0; i < 10 && !k->st; i++) {
+        program *p = NULL;
+        backend *b;
+        k->st = backend_resolve(c, k->which ? "slow" : "again", NULL, NULL, &b);
+        k->st = k->st ? k->st : program_compile(c, k->s->gm, b, &p);
+        program_unref(p);
+    }
+    bp_ctx_destroy(c);
+    return NULL;
+}
+
+static void compiles_of_one_plugin_are_serial_by_whatever_name(void **state)
+{
+    (void)state;
+    stage s = open_stage("");
+    world_ok(s.w, bp_register_backend_at(s.w->c, "slow", slow_compile, NULL, NULL, __FILE__, __LINE__));
+    world_ok(s.w, bp_register_backend_at(s.w->c, "again", slow_compile, NULL, NULL, __FILE__, __LINE__));
+    pthread_t id[THREADS];
+    caller k[THREADS];
+    for (int i = 0; i < THREADS; i++) {
+        k[i] = (caller){&s, BP_OK, i % 2};
+        assert_int_equal(pthread_create(&id[i], NULL, compile_often, &k[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(id[i], NULL);
+        assert_int_equal(k[i].st, BP_OK);
+    }
+    assert_int_equal(told.runs, THREADS * 10);
+    assert_int_equal(told.overlaps, 0);
     close_stage(&s);
 }
 
@@ -486,6 +533,7 @@ int main(void)
         cmocka_unit_test(the_silent_policy_reports_and_does_not_warn),
         cmocka_unit_test(runs_of_one_object_are_serial_without_a_flag),
         cmocka_unit_test(threads_that_fail_together_are_all_answered),
+        cmocka_unit_test(compiles_of_one_plugin_are_serial_by_whatever_name),
         cmocka_unit_test(threads_that_wait_for_each_other_get_an_error_not_a_hang),
         cmocka_unit_test(a_forked_child_does_not_use_a_backend_that_is_not_fork_safe),
         cmocka_unit_test(the_floating_point_word_survives_a_plugin),
