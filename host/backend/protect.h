@@ -17,8 +17,8 @@ typedef struct { serial_owner *owner; uint32_t depth; } serial;
 /* what: a name for the error. */
 bp_status serial_enter(bp_ctx *c, serial *s, const char *what);
 void serial_leave(serial *s);
-/* The process's lock for a key, the same for each call; NULL: out of memory. Two names, or two runtimes, that lead to one
- * plugin must not be in it at once. */
+/* The process's lock for a key, the same for each call; NULL: out of memory. Two names, or two runtimes, that lead to
+ * one plugin must not be in it at once. */
 serial *serial_of(const void *key);
 
 /* How often this process is a fork's child: differs from an earlier value in a child of the process that read it. */
