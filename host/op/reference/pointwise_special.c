@@ -42,9 +42,9 @@
 #define HALF_UP ((T)n + (T)0.5)
 #define KINDS(TF, of)                                                                                         \
     CHEBYSHEV(TF, of(t), 6, 1, SIGN_OF_POWER, cos((T)n * angle), x)                                           \
-    CHEBYSHEV(TF, of(u), 8, n + 1, SIGN_OF_POWER *(n + 1), sin((T)(n + 1) * angle) / sin(angle), x + x)       \
-    CHEBYSHEV(TF, of(v), 8, 1, SIGN_OF_POWER *(2 * n + 1), cos(HALF_UP *angle) / cos(angle / 2), x + x - 1)   \
-    CHEBYSHEV(TF, of(w), 8, 2 * n + 1, SIGN_OF_POWER, sin(HALF_UP *angle) / sin(angle / 2), x + x + 1)        \
+    CHEBYSHEV(TF, of(u), 8, (T)n + 1, SIGN_OF_POWER *((T)n + 1), sin(((T)n + 1) * angle) / sin(angle), x + x) \
+    CHEBYSHEV(TF, of(v), 8, 1, SIGN_OF_POWER *(2 * (T)n + 1), cos(HALF_UP *angle) / cos(angle / 2), x + x - 1)   \
+    CHEBYSHEV(TF, of(w), 8, 2 * (T)n + 1, SIGN_OF_POWER, sin(HALF_UP *angle) / sin(angle / 2), x + x + 1)        \
     POLYNOMIAL(TF, of(h), if (n > HERMITE_LIMIT) return (T)NAN;, x + x, fma(x + x, here, -((T)(2 * k) * before))) \
     POLYNOMIAL(TF, of(he), if (n > HERMITE_LIMIT) return (T)NAN;, x, fma(x, here, -((T)k * before)))                \
     POLYNOMIAL(TF, of(l), if (x == 0) return 1;, 1 - x,                                                       \
