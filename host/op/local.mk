@@ -98,3 +98,4 @@ libhost_la_SOURCES += %D%/ops/fft.def %D%/fft_args.c %D%/fft_args.h %D%/shape_ff
 libhost_la_SOURCES += %D%/reference/fft.c %D%/reference/fft.h %D%/reference/fft_run.c
 libhost_la_SOURCES += %D%/ops/loss.def %D%/shape_loss.c %D%/reference/loss.c %D%/reference/loss_compose.c %D%/reference/distance.c
 libhost_la_SOURCES += %D%/reference/steps.h %D%/reference/reduce_compose.c
+libhost_la_SOURCES += %D%/reference/bag.c

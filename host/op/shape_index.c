@@ -294,6 +294,6 @@ bp_status shape_embedding_dense_backward(bp_ctx *c, shape_call *s)
     for (uint32_t d = 0; d < index->rank; d++)
         same = same && dim_eq(grad->sizes[d], index->sizes[d]);
     if (!same || dim_int(c, arg_dim(s->args, 2)) < 0)
-        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "the gradient must have a row for each index, and the table rows");
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "the gradient must have a row for each index");
     return out_new(c, s, grad->dtype, 2, (bp_dim[]){arg_dim(s->args, 2), grad->sizes[grad->rank - 1]});
 }
