@@ -133,3 +133,31 @@ bp_status fold_run(bp_ctx *c, op_call *k, const fold *f, const bp_tensor *t, uin
 {
     return fold_into(c, k->op, f, t, mask, as, k->nout, k->out, params);
 }
+
+/* A run of n elements with that mean and sum of squares joins those before it. */
+static void join(fold_state *s, int64_t n, double mean, double squares)
+{
+    double have = (double)s->i, more = (double)n, away = mean - s->a;
+    s->i += n;
+    s->a = have > 0 ? s->a + away * (more / (have + more)) : mean;
+    s->b += have > 0 ? squares + away * away * (have * more / (have + more)) : squares;
+}
+
+#define SPREAD(fn, TI)                                                                                  \
+    static void fn(fold_state *s, int64_t n, const char *data, int64_t step, const void *params)       \
+    {                                                                                                   \
+        const TI *p = (const void *)data;                                                               \
+        double first = (double)p[0], sum = 0, squares = 0;                                              \
+        (void)params;                                                                                   \
+        for (int64_t i = 0; i < n; i++)                                                                 \
+            sum += (double)p[i * step] - first;                                                         \
+        double mean = sum / (double)n;                                                                  \
+        for (int64_t i = 0; i < n; i++) {                                                               \
+            double away = ((double)p[i * step] - first) - mean;                                         \
+            squares += away * away;                                                                     \
+        }                                                                                               \
+        join(s, n, first + mean, squares);                                                              \
+    }
+SPREAD(spread_f32, float)
+SPREAD(spread_f64, double)
+const fold_table fold_spread = {.f32 = spread_f32, .f64 = spread_f64};

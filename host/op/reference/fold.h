@@ -30,17 +30,23 @@ bp_status fold_run(bp_ctx *c, op_call *k, const fold *f, const bp_tensor *t, uin
 bp_status fold_into(bp_ctx *c, const op_row *op, const fold *f, const bp_tensor *t, uint64_t mask, bp_dtype as,
                     uint32_t nout, bp_tensor *const *out, const void *params);
 
+/* Mean in s->a and sum of squared distances from it in s->b: runs are measured in two passes around their first
+ * element, and joined. Exact where all elements are equal, and without overflow or cancellation for large ones. */
+extern const fold_table fold_spread;
+
 /* -- writing folds: a statement on s and the element v -- */
 #define FOLD(fn, TI, ...)                                                                                      \
-    static void fn(fold_state *s, int64_t n, const char *data, int64_t step, const void *params)               \
+    static void fn(fold_state *state, int64_t n, const char *data, int64_t step, const void *params)           \
     {                                                                                                          \
         typedef TI T;                                                                                          \
         const T *p = (const void *)data;                                                                       \
+        fold_state kept = *state, *s = &kept; /* so that it may live in registers */                           \
         (void)params;                                                                                          \
         for (int64_t i = 0; i < n; i++) {                                                                      \
             const T v = p[i * step];                                                                           \
             __VA_ARGS__                                                                                        \
         }                                                                                                      \
+        *state = kept;                                                                                         \
     }
 #define FOLDS_F(name, ...)                     \
     FOLD(name##_f32, float, __VA_ARGS__)       \

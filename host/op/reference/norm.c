@@ -1,6 +1,6 @@
-/* Statistics of groups and their use: everything in double, each result rounded once. Welford's variance does not
- * cancel for a large mean, nor overflow for large numbers; where all elements of a group are equal, it is 0 and the
- * result is the bias. */
+/* Statistics of groups and their use: everything in double, each result rounded once. Variance neither cancels for a
+ * large mean nor overflows for large numbers; where all elements of a group are equal, it is 0 and the result is the
+ * bias. */
 #include "host/op/reference/norm.h"
 #include "host/op/reference/fold.h"
 #include <math.h>
@@ -10,8 +10,6 @@ bp_tensor *norm_new(bp_ctx *c, uint32_t rank, const int64_t *sizes)
     return tensor_contiguous_new(c, BP_F64, rank, sizes);
 }
 
-FOLDS_F(welford, const double away = (double)v - s->a; s->a += away / (double)++s->i;
-        s->b += away * ((double)v - s->a);)
 static void end_stats(const fold_state *s, bp_dtype d, num *results, const void *params)
 {
     double eps = *(const double *)params, variance = s->b / (double)s->seen;
@@ -29,7 +27,7 @@ void norm_forget(norm_stats *s)
 
 bp_status norm_measure(bp_ctx *c, const op_row *op, const bp_tensor *x, uint64_t mask, double eps, norm_stats *out)
 {
-    static const fold f = {.add = {.f32 = welford_f32, .f64 = welford_f64}, .end = end_stats};
+    const fold f = {.add = fold_spread, .end = end_stats};
     int64_t sizes[TENSOR_MAX_RANK];
     for (uint32_t d = 0; d < x->rank; d++)
         sizes[d] = mask >> d & 1 ? 1 : tensor_dim(x, d);

@@ -1,6 +1,6 @@
 /* Norms of vectors, and variance. A norm is rounded to its type before its root is taken, as its accumulator overflows
- * there in PyTorch; variance is Welford's, in double: it neither overflows nor cancels where the sum of squares
- * would. */
+ * there in PyTorch; variance goes through distances from the mean, in double: it neither overflows nor cancels where
+ * the sum of squares would. */
 #include "host/op/reference/cx.h"
 #include "host/op/reference/fold.h"
 #include "host/op/rows.h"
@@ -71,10 +71,7 @@ bp_status kernel_vector_norm(bp_ctx *c, op_call *k)
     return fold_run(c, k, f, t, mask, asked ? asked : (bp_dtype)t->dtype, &order);
 }
 
-/* -- variance: s->a is the mean so far, s->b the sum of squared distances from it, s->i the count -- */
-FOLDS_F(welford, const double away = (double)v - s->a; s->a += away / (double)++s->i;
-        s->b += away * ((double)v - s->a);)
-
+/* -- variance -- */
 typedef struct { double correction; bool is_std; } spread;
 static void end_spread(const fold_state *s, bp_dtype d, num *results, const void *params)
 {
@@ -84,7 +81,8 @@ static void end_spread(const fold_state *s, bp_dtype d, num *results, const void
     if (s->seen == 0)
         variance = NAN;
     results[0] = float_num(p->is_std ? sqrt(variance) : variance);
-    results[1] = float_num(s->seen ? s->a : NAN);
+    bool is_lost = s->seen == 0 || (isinf(s->a) && s->seen > 1); /* a running mean does not come back from infinity */
+    results[1] = float_num(is_lost ? NAN : s->a);
 }
 
 /* The correction: 1 where nothing is said, else as the argument "correction" or "unbiased" says. */
@@ -99,7 +97,7 @@ static double correction_of(const op_call *k)
 
 static bp_status run_spread(bp_ctx *c, op_call *k, bool is_std)
 {
-    static const fold f = {.add = {.f32 = welford_f32, .f64 = welford_f64}, .end = end_spread};
+    const fold f = {.add = fold_spread, .end = end_spread};
     const bp_tensor *t = arg_tensor(k->args, 0);
     spread p = {correction_of(k), is_std};
     uint64_t mask;
