@@ -96,6 +96,7 @@ libhost_la_SOURCES += %D%/reference/linalg_check.c %D%/reference/linalg_factor.c
 libhost_la_SOURCES += %D%/reference/linalg_spectral.c
 libhost_la_SOURCES += %D%/ops/fft.def %D%/fft_args.c %D%/fft_args.h %D%/shape_fft.c
 libhost_la_SOURCES += %D%/reference/fft.c %D%/reference/fft.h %D%/reference/fft_run.c
-libhost_la_SOURCES += %D%/ops/loss.def %D%/shape_loss.c %D%/reference/loss.c %D%/reference/loss_compose.c %D%/reference/distance.c
+libhost_la_SOURCES += %D%/ops/loss.def %D%/shape_loss.c %D%/reference/loss.c \
+	%D%/reference/loss_compose.c %D%/reference/distance.c
 libhost_la_SOURCES += %D%/reference/steps.h %D%/reference/reduce_compose.c
 libhost_la_SOURCES += %D%/reference/bag.c

@@ -6,7 +6,8 @@
 
 /* -- strides ------------------------------------------------------------------------------------------------------- */
 
-/* The result's strides are those that a library leaves which wants the batch first and in the order of its strides, then
+/* The result's strides are those that a library leaves which wants the batch first and in the order of its strides,
+ * then
  * the transformed dimensions. `sizes` and `strides` are of the stage's input and become those of its result. */
 typedef struct { uint32_t rank; int64_t sizes[TENSOR_MAX_RANK], strides[TENSOR_MAX_RANK]; } layout;
 

@@ -3,8 +3,8 @@
 
 The files record what the operator gave before it was decomposed. In half precision a decomposition may round at other
 steps, so that PyTorch itself, running the graph node by node, misses the bound of FORMAT.md. For those graphs this
-script prints PyTorch's own node-by-node outputs as rows of host/tools/golden_nodewise.def. The runner knows such a case by
-the CRC and the length of its line, compares with these outputs at the same bounds, and counts it apart.
+script prints PyTorch's own node-by-node outputs as rows of host/tools/golden_nodewise.def. The runner knows such a case
+by the CRC and the length of its line, compares with these outputs at the same bounds, and counts it apart.
 
     python3 nodewise.py graphs_handed.jsonl.gz      (needs PyTorch)
 """

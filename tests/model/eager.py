@@ -227,7 +227,8 @@ def draw(w, n): w.gen.offset += n; return fresh(Generator.draw(w.gen.seed, w.gen
 
 OPAQUE = {"print": lambda w, a: w.effects.append(("print", a.arr().tolist())) or [],
           "count": lambda w, a: w.effects.append(("count",)) or fresh(num(a.arr()) + 1, a.storage.drawn),
-          "mutate": lambda w, a: bump(a), "alias": lambda w, a: [T(a.storage, a.off, (a.n + 1) // 2, a.stride)], "same": lambda w, a: [a],
+          "mutate": lambda w, a: bump(a), "alias": lambda w, a: [T(a.storage, a.off, (a.n + 1) // 2, a.stride)],
+           "same": lambda w, a: [a],
           "stash": lambda w, a: w.stash.append(a) or w.stash.__delitem__(slice(0, -3)) or [],
           "getstash": lambda w, a: [w.stash[-1]] if w.stash else [a], "draw": lambda w, a: draw(w, a.n),
           "poke": lambda w, a: bump(w.stash[-1] if w.stash else None)}

@@ -1,4 +1,5 @@
-/* The backends. A compile function has no argument of its own, so what they work for is static: one program at a time. */
+/* The backends. A compile function has no argument of its own, so what they work for is static: one program at a
+ * time. */
 #include "tests/model/links.h"
 #include <stdio.h>
 #include <string.h>

@@ -230,7 +230,7 @@ def chain_of(p):
 
 # ---- arguments -------------------------------------------------------------------------------------------
 def make_args(r, p, dtypes, wild):
-    """(buffers, views, grad mode). Aliasing, sizes, strides and dtypes change now and then; equal views are one handle."""
+    """(buffers, views, grad mode). Aliasing, sizes, strides, dtypes change now and then; equal views: one handle."""
     floats = (.1, .2, .3) * 3 + (-.1, .6, 1.1) if p.mode == "another" else (.125, .25, .375, -.125, -.5, .625, 1.25, .5)
     mk = lambda size, d: np.array([r.choice(floats) if d == "f" else r.randint(-2, 3) for _ in range(size)], DTYPE[d])
     grad = not (wild and r.random() < 0.2)

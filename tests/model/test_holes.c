@@ -69,7 +69,8 @@ static void call(hole *h, bp_fn fn, const inputs *in)
         expect_equal(h, mine[i], its[i]);
     for (uint32_t i = 0; st == BP_OK && i < got.n; i++)
         for (uint32_t j = 0; j < i; j++)
-            assert_int_equal(bp_tensor_same_storage(got.at[i], got.at[j]), bp_tensor_same_storage(want.at[i], want.at[j]));
+            assert_int_equal(bp_tensor_same_storage(got.at[i], got.at[j]),
+                             bp_tensor_same_storage(want.at[i], want.at[j]));
     bp_scope_end(h->c);
     bp_scope_end(h->eager);
 }
@@ -108,8 +109,8 @@ static void expect_numbers(hole *h, numbers want)
     assert_int_equal(bp_stats(h->c, h->g, &s), BP_OK);
     numbers got = {s.graphs, s.captures, s.disagreements, s.eager_calls, s.opened, s.growths, s.restarts};
     if (memcmp(&got, &want, sizeof got))
-        fail_msg("%u segments, %u captures, %u disagreements, %u eager, %u opened, %u growths, %u restarts; the model has "
-                 "%u, %u, %u, %u, %u, %u, %u", got.segments, got.captures, got.disagreements, got.eager, got.opened,
+        fail_msg("%u segments, %u captures, %u disagreements, %u eager, %u opened, %u growths, %u restarts; the model "
+                 "has %u, %u, %u, %u, %u, %u, %u", got.segments, got.captures, got.disagreements, got.eager, got.opened,
                  got.growths, got.restarts, want.segments, want.captures, want.disagreements, want.eager, want.opened,
                  want.growths, want.restarts);
 }
@@ -372,8 +373,8 @@ static void modes(bp_ctx *c, bp_frame *f)
         try_hole(mode, fn, n, next, limit, (numbers){__VA_ARGS__}); \
     }
 
-/*                                                                                         segments, captures,
-                                                                         disagreements, eager, opened, growths, restarts */
+/*                                                                 segments, captures,
+                                                                 disagreements, eager, opened, growths, restarts */
 HOLE(toy_has_3_segments_and_2_captures, "exact", toy, 100, two_signs, 0, 3, 2, 0, 0, 0, 0, 0)
 HOLE(ten_ifs_have_20_segments_and_1024_captures, "exact", ifs, 1024, beside_signs, 0, 20, 1024, 0, 0, 0, 0, 0)
 HOLE(ten_ifs_on_what_is_asked_have_28_segments, "exact", ifs_on_y, 1024, signs_alone, 0, 28, 1024, 0, 0, 0, 0, 0)

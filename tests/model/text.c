@@ -37,7 +37,8 @@ bool program_is(const program *p, const char *mode)
 static bool wrong(reader *r, const char *what)
 {
     if (!r->failed)
-        snprintf(r->why, r->cap, "%s: \"%.*s\"", what, (int)(r->line.n < 200 ? r->line.n : 200), r->line.s ? r->line.s : "");
+        snprintf(r->why, r->cap, "%s: \"%.*s\"", what, (int)(r->line.n < 200 ? r->line.n : 200),
+                 r->line.s ? r->line.s : "");
     r->failed = true;
     return false;
 }
@@ -72,7 +73,8 @@ static str next_word(str *s)
 static bool is_number(str w)
 {
     size_t at = w.n && (w.s[0] == '-' || w.s[0] == '+');
-    return at < w.n && (isdigit((unsigned char)w.s[at]) || (w.n - at >= 3 && !strncmp(w.s + at, "inf", 3)) || str_is(w, "nan"));
+    return at < w.n && (isdigit((unsigned char)w.s[at]) || (w.n - at >= 3 && !strncmp(w.s + at, "inf", 3)) ||
+                         str_is(w, "nan"));
 }
 
 static double to_double(str w)

@@ -22,7 +22,8 @@ static void copy_corner(work *w, bp_tensor *to, const bp_tensor *from)
         tensor_copy(w->c, a, b);
 }
 
-/* A tensor of t's sizes in complex double, but for the transformed dimensions; `half` as the input of a C2R has them. */
+/* A tensor of t's sizes in complex double, but for the transformed dimensions; `half` as the input of a C2R has them.
+ * */
 static bp_tensor *room_for(work *w, const bp_tensor *t, const fft_args *f, bool half)
 {
     int64_t sizes[TENSOR_MAX_RANK];

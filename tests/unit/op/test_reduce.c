@@ -201,7 +201,8 @@ static void composites_take_pytorchs_steps(void **state)
     static const op_case cases[] = {
         {"sum_to_size(f32[2x2: 1 2 3 4], [1, 2])", "f32[1x2: 4 6]"},
         {"sum_to_size(f32[2x2: 1 2 3 4], [2])", "f32[4 6]"},
-        {"sum_to_size(f32[2x2: 1 2 3 4], [3])", "INVALID_ARGUMENT: sum_to_size: argument \"size\" does not broadcast..."},
+        {"sum_to_size(f32[2x2: 1 2 3 4], [3])",
+         "INVALID_ARGUMENT: sum_to_size: argument \"size\" does not broadcast..."},
         {"trace(i32[2x2: 1 2 3 4])", "i64(5)"},
         {"trace(f32[1 2])", "INVALID_ARGUMENT: trace: expected a matrix, got 1 dimensions..."},
         {"trapezoid.dx(f32[1 2 3], dx=2)", "f32(8)"},
