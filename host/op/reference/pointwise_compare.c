@@ -103,7 +103,19 @@ LOOPS_STEPS(LOOP_2, xlogy, XLOGY)
 LOOPS_STEPS(LOOP_2, special_xlog1py, XLOG1PY)
 LOOP_KERNEL(xlogy, 2, LOOP_TO_FLOAT, LOOP_SET_STEPS(xlogy))
 LOOP_KERNEL(special_xlog1py, 2, LOOP_TO_FLOAT, LOOP_SET_STEPS(special_xlog1py))
-FLOAT_2(logaddexp, 0, isinf(a) && a == b ? a : (a > b ? a : b) + log1p(exp(-fabs(a - b))))
+/* Complex numbers are ordered by their real parts; what is far smaller leaves the larger as it is. */
+static double _Complex log_add(double _Complex a, double _Complex b)
+{
+    double _Complex low = creal(a) < creal(b) ? a : b, high = creal(a) < creal(b) ? b : a;
+    if (isnan(creal(a)) || isnan(cimag(a)) || isnan(creal(b)) || isnan(cimag(b)))
+        return CMPLX(NAN, NAN);
+    if (!isfinite(creal(low)) && creal(low) == creal(high))
+        return creal(low) < 0 ? low : clog(cexp(low) + cexp(high));
+    return high + clog(1 + cexp(low - high));
+}
+LOOPS_F(LOOP_2, logaddexp, isinf(a) && a == b ? a : (a > b ? a : b) + log1p(exp(-fabs(a - b))))
+LOOPS_C(LOOP_2, logaddexp, log_add((double _Complex)a, (double _Complex)b))
+LOOP_KERNEL(logaddexp, 2, 0, LOOP_SET_F(logaddexp), LOOP_SET_C(logaddexp))
 FLOAT_2(logaddexp2, 0,
         isinf(a) && a == b ? a : (a > b ? a : b) + log1p(exp2(-fabs(a - b))) * (T)1.44269504088896340736)
 
