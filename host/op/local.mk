@@ -92,11 +92,14 @@ libhost_la_SOURCES += %D%/ops/linalg.def %D%/shape_linalg.c %D%/shape_linalg.h %
 libhost_la_SOURCES += %D%/shape_linalg_spectral.c
 libhost_la_SOURCES += %D%/reference/lapack.c %D%/reference/lapack.def %D%/reference/lapack.h
 libhost_la_SOURCES += %D%/reference/linalg.c %D%/reference/linalg.h %D%/reference/linalg_lapack.c
-libhost_la_SOURCES += %D%/reference/linalg_check.c %D%/reference/linalg_factor.c %D%/reference/linalg_lu.c
+libhost_la_SOURCES += %D%/reference/linalg_check.c %D%/reference/linalg_factor.c %D%/reference/linalg_lstsq.c
+libhost_la_SOURCES += %D%/reference/linalg_lu.c
 libhost_la_SOURCES += %D%/reference/linalg_spectral.c
 libhost_la_SOURCES += %D%/ops/fft.def %D%/fft_args.c %D%/fft_args.h %D%/shape_fft.c
-libhost_la_SOURCES += %D%/reference/fft.c %D%/reference/fft.h %D%/reference/fft_run.c
 libhost_la_SOURCES += %D%/ops/loss.def %D%/shape_loss.c %D%/reference/loss.c \
 	%D%/reference/loss_compose.c %D%/reference/distance.c
 libhost_la_SOURCES += %D%/reference/steps.h %D%/reference/reduce_compose.c
 libhost_la_SOURCES += %D%/reference/bag.c
+libhost_la_SOURCES += %D%/reference/fft.c %D%/reference/fft.h %D%/reference/fft_run.c %D%/reference/fft_stft.c
+libhost_la_SOURCES += %D%/reference/linalg_compose.c %D%/reference/linalg_norm.c %D%/reference/linalg_pinv.c
+libhost_la_SOURCES += %D%/reference/stats_compose.c

@@ -27,4 +27,14 @@ bp_status check_system(bp_ctx *c, const shape_call *s, uint32_t a, uint32_t b, b
 bool linalg_is_vector(const bp_tensor *a, const bp_tensor *b);
 /* What a mode of QR means: whether Q is wanted, and whether it is square. */
 bp_status linalg_qr_mode(bp_ctx *c, const op_row *op, const char *mode, bool *q, bool *complete);
+/* The routine of least squares that argument i names: "gelsy" where it is None. NULL: the context says why. */
+const char *linalg_driver(bp_ctx *c, const op_row *op, const bp_value *args, uint32_t i);
+/* The tolerances of a row, by its arguments' names: atol and rtol, or one number that stands for either. NONE: not
+ * given; a number or a tensor else. */
+typedef struct { bp_value atol, rtol; bool hermitian; } linalg_tolerances;
+linalg_tolerances linalg_tolerances_read(const op_row *op, const bp_value *args);
+static inline bp_tensor *tolerance_tensor(const bp_value *v)
+{
+    return v->kind == BP_VALUE_TENSOR ? v->v.tensor : NULL;
+}
 #endif

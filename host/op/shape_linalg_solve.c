@@ -90,3 +90,92 @@ bp_status shape_triangular_solve(bp_ctx *c, shape_call *s)
     TRY(broadcast_like(c, s, 0));
     return broadcast_like(c, s, 1);
 }
+
+/* -- least squares ------------------------------------------------------------------------------------------------- */
+
+const char *linalg_driver(bp_ctx *c, const op_row *op, const bp_value *args, uint32_t i)
+{
+    static const char *const names[] = {"gels", "gelsy", "gelsd", "gelss"};
+    const char *asked = arg_is_none(args, i) ? "gelsy" : arg_str(args, i);
+    for (uint32_t k = 0; k < 4; k++)
+        if (strcmp(asked, names[k]) == 0)
+            return names[k];
+    op_fail(c, op, BP_INVALID_ARGUMENT, "argument \"driver\" must be gels, gelsy, gelsd or gelss, and is \"%s\"",
+            asked);
+    return NULL;
+}
+
+/* A (m x n) and B, which has A's dimensions or, as a vector or a single right side, one fewer. */
+static bp_status check_least_squares(bp_ctx *c, const shape_call *s)
+{
+    const bp_tensor *a = arg_tensor(s->args, 0), *b = arg_tensor(s->args, 1);
+    TRY(check_matrix(c, s, 0));
+    TRY(check_same_dtype(c, s, 0, 1));
+    if (b->rank == 0 || b->rank > a->rank || b->rank + 1u < a->rank)
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT,
+                       "argument \"b\" must have as many dimensions as \"self\" (%u) or one fewer, and has %u", a->rank,
+                       b->rank);
+    bp_dim rows = b->sizes[b->rank - (b->rank == a->rank ? 2 : 1)];
+    if (dim_eq(rows, a->sizes[a->rank - 2]))
+        return BP_OK;
+    return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"b\" has %lld rows, expected %lld", (long long)rows.value,
+                   (long long)a->sizes[a->rank - 2].value);
+}
+
+/* The first n rows of a solution that has room for max(m, n), as LAPACK leaves it; a vector stays one. */
+static bp_status least_solution(bp_ctx *c, shape_call *s, uint32_t n, bp_dim *sizes, bool vector, bp_dim columns)
+{
+    const bp_tensor *a = arg_tensor(s->args, 0);
+    bp_dim rows = a->sizes[a->rank - 2], unknowns = a->sizes[a->rank - 1];
+    bp_dim most = dim_int(c, rows) > dim_int(c, unknowns) ? rows : unknowns;
+    most = dim_is(most, 0) ? dim_const(1) : most;
+    sizes[n] = unknowns;
+    sizes[n + 1] = columns;
+    shape_out *o = shape_add_out(c, s, a->dtype, n + (vector ? 1 : 2), sizes);
+    if (!o)
+        return c->diag.code;
+    o->meta.strides[n] = dim_const(1);
+    if (!vector)
+        o->meta.strides[n + 1] = most;
+    bp_dim step = dim_mul(c, most, dim_is(columns, 0) ? dim_const(1) : columns);
+    for (uint32_t d = n; d-- > 0;) {
+        o->meta.strides[d] = step;
+        step = dim_mul(c, step, dim_is(sizes[d], 0) ? dim_const(1) : sizes[d]);
+    }
+    return c->diag.code;
+}
+
+/* Whether residuals are there depends, where a rank is computed, on whether it is full. */
+static bp_status residuals(bp_ctx *c, shape_call *s, const char *driver, uint32_t n, bp_dim *sizes, bp_dim columns)
+{
+    const bp_tensor *a = arg_tensor(s->args, 0);
+    bp_dtype d = dtype_real_of((bp_dtype)a->dtype);
+    bool over = dim_int(c, a->sizes[a->rank - 2]) > dim_int(c, a->sizes[a->rank - 1]);
+    if (!over || driver[4] == 'y')
+        return out_empty(c, s, d);
+    if (driver[4])
+        return out_unknown(c, s, d, 1);
+    sizes[n] = columns;
+    return out_new(c, s, d, n + 1, sizes);
+}
+
+bp_status shape_lstsq(bp_ctx *c, shape_call *s)
+{
+    const bp_tensor *a = arg_tensor(s->args, 0), *b = arg_tensor(s->args, 1);
+    const char *driver = linalg_driver(c, s->op, s->args, 3);
+    TRY(c->diag.code);
+    TRY(check_least_squares(c, s));
+    bool one = b->rank < a->rank; /* a single right side */
+    bp_dim sizes[TENSOR_MAX_RANK + 2], columns = one ? dim_const(1) : b->sizes[b->rank - 1];
+    uint32_t bn = b->rank - (one ? 1u : 2u), n = a->rank - 2u > bn ? a->rank - 2u : bn;
+    TRY(layout_broadcast(c, a->rank - 2u, a->sizes, bn, b->sizes, sizes));
+    TRY(least_solution(c, s, n, sizes, linalg_is_vector(a, b), columns));
+    TRY(residuals(c, s, driver, n, sizes, columns));
+    TRY(driver[4] ? out_cut(c, s, BP_I64, a, 2) : out_empty(c, s, BP_I64));
+    bp_dtype real = dtype_real_of((bp_dtype)a->dtype);
+    if (!driver[4] || driver[4] == 'y')
+        return out_empty(c, s, real);
+    memcpy(sizes, a->sizes, a->rank * sizeof *sizes);
+    sizes[a->rank - 2] = dim_least(c, a->sizes[a->rank - 2], a->sizes[a->rank - 1]);
+    return out_new(c, s, real, a->rank - 1u, sizes);
+}

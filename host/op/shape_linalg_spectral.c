@@ -210,3 +210,66 @@ bp_status shape_matrix_exp(bp_ctx *c, shape_call *s)
                        dtype_get(d)->torch);
     return out_new(c, s, d, t->rank, t->sizes);
 }
+
+/* -- pseudo-inverses and ranks ------------------------------------------------------------------------------------- */
+
+linalg_tolerances linalg_tolerances_read(const op_row *op, const bp_value *args)
+{
+    static const char *const names[] = {"atol", "rtol", "tol", "rcond", "hermitian"};
+    bp_value v[5];
+    for (uint32_t i = 0; i < 5; i++) {
+        int32_t at = schema_find(op->schema, names[i]);
+        v[i] = at < 0 ? value_none() : args[at];
+    }
+    linalg_tolerances t = {.atol = v[0], .rtol = v[1], .hermitian = v[4].kind == BP_VALUE_BOOL && v[4].v.i};
+    if (v[2].kind != BP_VALUE_NONE)
+        t.atol = v[2], t.rtol = value_float(0);
+    if (v[3].kind != BP_VALUE_NONE)
+        t.atol = value_float(0), t.rtol = v[3];
+    return t;
+}
+
+/* The batch of self, and of the tolerances that are tensors. */
+static bp_status tolerant_batch(bp_ctx *c, shape_call *s, uint32_t *n, bp_dim *sizes)
+{
+    const bp_tensor *t = arg_tensor(s->args, 0);
+    linalg_tolerances given = linalg_tolerances_read(s->op, s->args);
+    bp_tensor *const more[] = {tolerance_tensor(&given.atol), tolerance_tensor(&given.rtol)};
+    if (given.hermitian)
+        TRY(check_square(c, s, 0));
+    TRY(check_matrix(c, s, 0));
+    *n = t->rank - 2u;
+    for (uint32_t d = 0; d < *n; d++)
+        sizes[d] = t->sizes[d];
+    for (uint32_t i = 0; i < 2; i++) {
+        bp_dim grown[TENSOR_MAX_RANK];
+        if (!more[i])
+            continue;
+        if (dtype_is_complex((bp_dtype)more[i]->dtype))
+            return op_fail(c, s->op, BP_INVALID_ARGUMENT, "a tolerance is complex, and must be real");
+        TRY(layout_broadcast(c, *n, sizes, more[i]->rank, more[i]->sizes, grown));
+        *n = more[i]->rank > *n ? more[i]->rank : *n;
+        for (uint32_t d = 0; d < *n; d++)
+            sizes[d] = grown[d];
+    }
+    return BP_OK;
+}
+
+bp_status shape_pinv(bp_ctx *c, shape_call *s)
+{
+    const bp_tensor *t = arg_tensor(s->args, 0);
+    bp_dim sizes[TENSOR_MAX_RANK + 2];
+    uint32_t n;
+    TRY(tolerant_batch(c, s, &n, sizes));
+    sizes[n] = t->sizes[t->rank - 1];
+    sizes[n + 1] = t->sizes[t->rank - 2];
+    return out_new(c, s, (bp_dtype)t->dtype, n + 2, sizes);
+}
+
+bp_status shape_matrix_rank(bp_ctx *c, shape_call *s)
+{
+    bp_dim sizes[TENSOR_MAX_RANK + 2];
+    uint32_t n;
+    TRY(tolerant_batch(c, s, &n, sizes));
+    return out_new(c, s, BP_I64, n, sizes);
+}

@@ -1,5 +1,5 @@
 /* Chains of matrix products: multi_dot, matrix_power, vecdot, bilinear forms. */
-#include "host/op/reference/compose.h"
+#include "host/op/reference/steps.h"
 #include "host/op/rows.h"
 #include <string.h>
 
@@ -99,34 +99,47 @@ bp_status kernel_multi_dot(bp_ctx *c, op_call *k) { return compose_run(c, k, mul
 
 /* -- matrix_power: by squaring -- */
 
+/* Unit matrices of t's sizes and type. */
+static bp_tensor *units(work *w, const bp_tensor *t)
+{
+    int64_t sizes[TENSOR_MAX_RANK];
+    for (uint32_t d = 0; d < t->rank; d++)
+        sizes[d] = tensor_dim(t, d);
+    bp_tensor *one = CALL(eye_default, I(sizes[t->rank - 1]), value_dtype((bp_dtype)t->dtype));
+    return one ? CALL(expand_default, T(one), value_ints(w->c, sizes, t->rank)) : NULL;
+}
+
 static bp_tensor *matrix_power(work *w, const op_row *op, const bp_value *args)
 {
     bp_tensor *self = arg_tensor(args, 0), *square = self, *result = NULL;
     int64_t n = arg_int(w->c, args, 1);
-    if (self->rank < 2 || tensor_dim(self, self->rank - 1) != tensor_dim(self, self->rank - 2)) {
+    if (self->rank < 2 || tensor_dim(self, self->rank - 1u) != tensor_dim(self, self->rank - 2u)) {
         op_fail(w->c, op, BP_INVALID_ARGUMENT, "the argument must be a square matrix, or a batch of them");
         return NULL;
     }
-    if (n <= 0) {
-        op_fail(w->c, op, BP_UNIMPLEMENTED, "the power %lld of a matrix", (long long)n);
-        return NULL;
-    }
-    if (n == 3)
+    if (n == 0)
+        return units(w, self);
+    if (n < 0)
+        square = self = CALL(linalg_inv_default, T(self));
+    uint64_t times = n < 0 ? 0 - (uint64_t)n : (uint64_t)n;
+    if (times == 3)
         return compose_two(w, ROW_matmul_default, compose_two(w, ROW_matmul_default, self, self), self);
-    for (; n > 0; n /= 2) {
-        if (n % 2)
+    for (; times > 0 && work_ok(w); times /= 2) {
+        if (times % 2)
             result = result ? compose_two(w, ROW_matmul_default, result, square) : square;
-        if (n > 1)
+        if (times > 1)
             square = compose_two(w, ROW_matmul_default, square, square);
     }
     return result;
 }
 
+/* Contiguous, but for an inverse, which lies as linalg_inv leaves it. */
 bp_status shape_matrix_power(bp_ctx *c, shape_call *s)
 {
     const bp_tensor *t = arg_tensor(s->args, 0);
     TRY(compose_shape(c, s, matrix_power));
-    layout_contiguous(c, t->rank, s->out[0].meta.sizes, s->out[0].meta.strides);
+    if (arg_int(c, s->args, 1) != -1)
+        layout_contiguous(c, t->rank, s->out[0].meta.sizes, s->out[0].meta.strides);
     return c->diag.code;
 }
 bp_status kernel_matrix_power(bp_ctx *c, op_call *k) { return compose_run(c, k, matrix_power); }
@@ -137,12 +150,11 @@ static bp_tensor *vecdot(work *w, const op_row *op, const bp_value *args)
 {
     bp_tensor *x = arg_tensor(args, 0), *y = arg_tensor(args, 1);
     int64_t dim = arg_int(w->c, args, 2);
-    if (dtype_is_complex(x->dtype)) {
-        op_fail(w->c, op, BP_UNIMPLEMENTED, "vecdot of complex numbers");
-        return NULL;
-    }
+    (void)op;
     if (x->rank == 1 && y->rank == 1)
-        return compose_two(w, ROW_dot_default, x, y);
+        return compose_two(w, ROW_vdot_default, x, y);
+    if (dtype_is_complex((bp_dtype)x->dtype))
+        x = CALL(private_conj_physical_default, T(x));
     return compose_sum(w, compose_two(w, ROW_mul_tensor, x, y), 1, &dim, false);
 }
 

@@ -135,6 +135,18 @@ double la_norm1(const la *a, la_matrix x)
     return most;
 }
 
+bp_tensor *la_as_column(la *a, bp_tensor *t)
+{
+    bp_dim sizes[TENSOR_MAX_RANK + 1], strides[TENSOR_MAX_RANK + 1];
+    if (!la_ok(a))
+        return NULL;
+    memcpy(sizes, t->sizes, t->rank * sizeof *sizes);
+    memcpy(strides, t->strides, t->rank * sizeof *strides);
+    sizes[t->rank] = strides[t->rank] = dim_const(1);
+    tensor_meta m = {(bp_dtype)t->dtype, tensor_device(t), t->rank + 1u, sizes, strides, t->offset};
+    return work_view(&a->w, t, &m);
+}
+
 /* -- batches ------------------------------------------------------------------------------------------------------- */
 
 la_batch la_over(const la *a, const bp_tensor *t, uint32_t inner)
@@ -187,6 +199,12 @@ static void store(const la *a, la_matrix x, place p)
     for (int j = 0; p.at && j < x.n; j++)
         dtype_convert(p.dtype, p.at + j * p.col * (int64_t)dtype_size(p.dtype), p.row, wide(a), element(a, x, 0, j), 1,
                       x.m);
+}
+
+void *la_at(const la_batch *b, uint32_t operand)
+{
+    const bp_tensor *t = b->t[operand];
+    return (char *)tensor_ptr(t) + (size_t)b->v.at[operand] * dtype_size((bp_dtype)t->dtype);
 }
 
 void la_load(const la *a, la_matrix x, const la_batch *b, uint32_t operand)

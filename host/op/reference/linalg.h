@@ -51,6 +51,9 @@ bool la_finite(const la *a, la_matrix x);
 /* The largest sum of sizes of a column. */
 double la_norm1(const la *a, la_matrix x);
 
+/* A view of a vector for each matrix as matrices of one column; it lives until la_end. */
+bp_tensor *la_as_column(la *a, bp_tensor *t);
+
 /* -- batches -- */
 typedef struct { walk v; const bp_tensor *t[WALK_OPERANDS]; int64_t number; } la_batch;
 /* Over the sizes of t before its last `inner` ones; t becomes operand 0. */
@@ -64,6 +67,8 @@ void la_load(const la *a, la_matrix x, const la_batch *b, uint32_t operand);
 void la_load_vector(const la *a, la_matrix x, const la_batch *b, uint32_t operand);
 void la_store(const la *a, la_matrix x, const la_batch *b, uint32_t operand);
 void la_store_vector(const la *a, la_matrix x, const la_batch *b, uint32_t operand);
+/* The current element of an operand of no inner dimensions. */
+void *la_at(const la_batch *b, uint32_t operand);
 /* Numbers of the current element of a contiguous result: n of them. NULL: nothing. */
 void la_store_reals(const la_batch *b, bp_tensor *t, const double *x, int n);
 void la_store_ints(const la_batch *b, bp_tensor *t, const int *x, int n);
@@ -89,6 +94,9 @@ void la_q_times(la *a, la_matrix reflectors, int k, const void *tau, la_matrix b
 /* job 'A', 'S' or 'N'. x is destroyed. */
 int la_svd(la *a, char job, la_matrix x, double *s, la_matrix u, la_matrix vh);
 int la_eigh(la *a, la_matrix x, bool vectors, bool upper, double *values);
+/* The X of least norm among those that bring A X nearest to B; b has max(x.m, x.n) rows. driver: "gels", "gelsy",
+ * "gelsd" or "gelss". s: singular values, of the last two. x is destroyed. */
+int la_least_squares(la *a, const char *driver, la_matrix x, la_matrix b, double rcond, double *s, int *rank);
 /* Complex values and vectors whatever the type: values n, vectors n x n of complex double, or NULL. x is destroyed. */
 int la_eig(la *a, la_matrix x, cx *values, cx *vectors);
 

@@ -138,6 +138,49 @@ void la_q_times(la *a, la_matrix reflectors, int k, const void *tau, la_matrix b
                                       area, &lwork, &info, 1, 1));
 }
 
+/* -- least squares ------------------------------------------------------------------------------------------------- */
+
+static int by_pivoted_qr(la *a, la_matrix x, la_matrix b, double rcond, int *rank)
+{
+    int info = 0, lx = ld(x), lb = ld(b), *order = room(a, ROOM_INTS, x.n, sizeof *order);
+    double *reals = room(a, ROOM_REALS, 2 * (int64_t)x.n, sizeof *reals);
+    if (!la_ok(a))
+        return 0;
+    for (int i = 0; i < x.n; i++)
+        order[i] = 0;
+    if (a->cplx)
+        WITH_ROOM(a, a->f->zgelsy(&x.m, &x.n, &b.n, x.at, &lx, b.at, &lb, order, &rcond, rank, area, &lwork, reals,
+                                  &info));
+    else
+        WITH_ROOM(a, a->f->dgelsy(&x.m, &x.n, &b.n, x.at, &lx, b.at, &lb, order, &rcond, rank, area, &lwork, &info));
+    return info;
+}
+
+static int by_singular_values(la *a, la_matrix x, la_matrix b, double rcond, double *s, int *rank)
+{
+    int info = 0, lx = ld(x), lb = ld(b), least = x.m < x.n ? x.m : x.n;
+    double *reals = room(a, ROOM_REALS, 5 * (int64_t)least, sizeof *reals);
+    if (!la_ok(a))
+        return 0;
+    if (a->cplx)
+        WITH_ROOM(a, a->f->zgelss(&x.m, &x.n, &b.n, x.at, &lx, b.at, &lb, s, &rcond, rank, area, &lwork, reals, &info));
+    else
+        WITH_ROOM(a, a->f->dgelss(&x.m, &x.n, &b.n, x.at, &lx, b.at, &lb, s, &rcond, rank, area, &lwork, &info));
+    return info;
+}
+
+int la_least_squares(la *a, const char *driver, la_matrix x, la_matrix b, double rcond, double *s, int *rank)
+{
+    int info = 0, lx = ld(x), lb = ld(b);
+    if (driver[4] == 'y')
+        return by_pivoted_qr(a, x, b, rcond, rank);
+    if (driver[4])
+        return by_singular_values(a, x, b, rcond, s, rank);
+    WITH_ROOM(a, a->f->gels[a->cplx]("N", &x.m, &x.n, &b.n, x.at, &lx, b.at, &lb, area, &lwork, &info, 1));
+    *rank = x.m < x.n ? x.m : x.n;
+    return info;
+}
+
 /* -- singular values and eigenvalues ------------------------------------------------------------------------------- */
 
 /* How many doubles zgesdd wants, as its documentation says. */

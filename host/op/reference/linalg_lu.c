@@ -203,17 +203,6 @@ static factors factors_new(la *a, const bp_tensor *t, bp_tensor *info, const cha
     return (factors){lu, work_new(&a->w, BP_I32, t->rank - 1u, sizes), info, name};
 }
 
-/* A vector for each matrix, as matrices of one column. */
-static bp_tensor *as_column(la *a, bp_tensor *t)
-{
-    bp_dim sizes[TENSOR_MAX_RANK + 1], strides[TENSOR_MAX_RANK + 1];
-    memcpy(sizes, t->sizes, t->rank * sizeof *sizes);
-    memcpy(strides, t->strides, t->rank * sizeof *strides);
-    sizes[t->rank] = strides[t->rank] = dim_const(1);
-    tensor_meta m = {(bp_dtype)t->dtype, tensor_device(t), t->rank + 1u, sizes, strides, t->offset};
-    return work_view(&a->w, t, &m);
-}
-
 /* linalg_solve, linalg_solve_ex, _linalg_solve_ex: info is the last result, LU and pivots those before. */
 bp_status kernel_linalg_solve(bp_ctx *c, op_call *k)
 {
@@ -227,8 +216,8 @@ bp_status kernel_linalg_solve(bp_ctx *c, op_call *k)
         tensor_copy(c, k->out[1], own.lu);
         tensor_copy(c, k->out[2], own.pivots);
     }
-    lu_system s = {.lu = own.lu, .pivots = own.pivots, .b = vector ? as_column(&a, b) : b,
-                   .out = vector ? as_column(&a, k->out[0]) : k->out[0], .left = arg_bool(k->args, 2)};
+    lu_system s = {.lu = own.lu, .pivots = own.pivots, .b = vector ? la_as_column(&a, b) : b,
+                   .out = vector ? la_as_column(&a, k->out[0]) : k->out[0], .left = arg_bool(k->args, 2)};
     if (la_ok(&a))
         solve_all(&a, &s);
     return la_end(&a);
