@@ -8,6 +8,9 @@
 #ifndef CMPLX /* glibc defines it for GCC only */
 #define CMPLX(re, im) __builtin_complex((double)(re), (double)(im))
 #endif
+#ifndef CMPLXF
+#define CMPLXF(re, im) __builtin_complex((float)(re), (float)(im))
+#endif
 
 typedef double _Complex cx;
 

@@ -2,6 +2,7 @@
  *
  * Operands of a comparison meet in their promoted type first, so a number is rounded to a half tensor's type before it
  * is compared. NaN compares false, save for `ne`; maximum and minimum pass it on, fmax and fmin drop it. */
+#include "host/op/reference/cx.h"
 #include "host/op/reference/loop.h"
 #include "host/op/rows.h"
 #include "host/op/shape_pointwise.h"

@@ -5,6 +5,7 @@
  * it for high degrees, else the recurrence, in the type itself and with the multiply-add of PyTorch's build (overflow
  * and cancellation are part of the result). The degree is the second operand, cut to an integer; a negative degree
  * gives 0. */
+#include "host/op/reference/cx.h"
 #include "host/op/reference/loop.h"
 #include "host/op/reference/special.h"
 #include "host/op/rows.h"
