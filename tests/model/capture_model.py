@@ -372,11 +372,11 @@ class Host:
         self.path_answers = ctx.said
         return self.prog(ctx, Frame(args))
     def resume(self, call, nlog=None, nitems=None):
-        self.count("resumed")
         call.log, call.items = call.log[:nlog], call.items[:nitems]
         t = Tracer(call, "resume")
-        _, outs = t.run()
         self.path_answers = t.answers
+        try: _, outs = t.run()
+        finally: self.count("resumed", t.ctx.tr is None)        # else it turned out to be impure
         return [t.ctx.real(h) for h in outs]
     def fits(self, call, node):
         return node.key in (None, call.key) and all(layout(call.args, i) == g for i, g in node.guards.items())
@@ -391,7 +391,7 @@ class Host:
                 if node in call.fresh:              # it has run, if only into bad data: other calls may find it now
                     call.fresh.pop(0)
                     (self.roots if parent is None else parent.children.setdefault(out, [])).insert(0, node)
-            if node.term[0] == "resume": return self.resume(call)
+            if node.term[0] == "resume": raise Limit
             call.nodes.append(node)
             call.items = call.items + node.items + [node.term]
             if node.term[0] == "end":

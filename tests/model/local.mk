@@ -6,12 +6,21 @@ tests_model_harness_LDADD = libhost.la $(ZLIB_LIBS)
 check_PROGRAMS += %D%/test_holes
 tests_model_test_holes_SOURCES = %D%/test_holes.c %D%/text.c %D%/text.h %D%/links.c %D%/links.h %D%/own.c %D%/kinds.def
 script_tests += %D%/check.sh
-EXTRA_DIST += %D%/README.md %D%/capture_model.py %D%/eager.py %D%/programs.py %D%/holes.py %D%/shrink.py %D%/random \
-	%D%/programs.txt.gz
+EXTRA_DIST += %D%/README.md %D%/capture_model.py %D%/eager.py %D%/programs.py %D%/holes.py %D%/shrink.py \
+	%D%/faults.py %D%/random %D%/programs.txt.gz
 
 # New random programs: 300 of 100 calls; every night 5,000. MODEL_SEED: which.
 .PHONY: check-model check-model-nightly
-check-model: $(check_PROGRAMS)
+check-model: %D%/harness$(EXEEXT)
 	@$(SHELL) $(srcdir)/%D%/random '$(abs_top_builddir)' 300 $${MODEL_SEED-1}
-check-model-nightly: $(check_PROGRAMS)
+check-model-nightly: %D%/harness$(EXEEXT)
 	@$(SHELL) $(srcdir)/%D%/random '$(abs_top_builddir)' 5000 $${MODEL_SEED-2}
+
+# Wrong readings of the rules, planted in the host: each fails the test of its rule.
+.PHONY: check-faults
+check-faults: %D%/test_holes$(EXEEXT)
+	@TMPDIR=$$(mktemp -d) && export TMPDIR && top_srcdir='$(abs_top_srcdir)' top_builddir='$(abs_top_builddir)' \
+		python3 $(srcdir)/%D%/faults.py $(tests_model_test_holes_OBJECTS) \
+		-- $(CC) $(libhost_la_CPPFLAGS) $(AM_CFLAGS) $(CFLAGS) -w -- $(LIBTOOL) --silent --tag=CC --mode=link $(CC) \
+		$(AM_CFLAGS) $(CFLAGS) $(AM_LDFLAGS) $(LDFLAGS) -- libhost.la $(CMOCKA_LIBS); \
+		status=$$?; rm -rf "$$TMPDIR"; exit $$status
