@@ -94,7 +94,7 @@ static void show_place(const bp_tensor *t, const cursor *at, char *out, size_t c
         n += (size_t)snprintf(out + n, cap - n, "%s%lld", d ? ", " : "", (long long)at->index[d]);
 }
 
-/* Whether the wider answer lies at most twice as far from ours as from the recorded one, plus the bound. The wider answer
+/* Whether the wider answer lies at most twice as far from ours as from the recorded one, plus the bound. The wider one
  * is our kernel's too: it says nothing unless it lies near the recorded one, within 1/64 of the largest element. */
 static bool excused(num got, num want, num wide, double bound, double largest)
 {
