@@ -368,7 +368,8 @@ static void classify(trace *t)
     }
     for (uint32_t i = 0; i < t->flats.len && t->why == TRACE_RETURNED; i++)
         if (atomic_load(&t->flats.at[i].fake->store->fake_role) == FAKE_OF_INPUT_ASKED) {
-            snprintf(t->reason, sizeof t->reason, "\"%s\" asks whether inputs share a storage, which is not guarded",
+            snprintf(t->reason, sizeof t->reason,
+                     "\"%s\" asks where an input lies in its storage, or who shares it: neither is guarded",
                      t->r->name);
             t->why = TRACE_DECLINED;
         }

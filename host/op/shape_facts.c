@@ -34,6 +34,7 @@ bp_status kernel_sym_numel(bp_ctx *c, op_call *k)
 bp_status kernel_sym_storage_offset(bp_ctx *c, op_call *k)
 {
     (void)c;
+    tensor_note_asked(arg_tensor(k->args, 0));
     k->item = value_dim(arg_tensor(k->args, 0)->offset);
     return BP_OK;
 }

@@ -129,9 +129,18 @@ int64_t bp_tensor_stride(const bp_tensor *t, uint32_t d)
     return t && d < t->rank ? tensor_step(t, d) : 0;
 }
 
+void tensor_note_asked(const bp_tensor *t)
+{
+    unsigned input = FAKE_OF_INPUT;
+    atomic_compare_exchange_strong(&t->store->fake_role, &input, FAKE_OF_INPUT_ASKED);
+}
+
 int64_t bp_tensor_offset(const bp_tensor *t)
 {
-    return t ? t->offset.value : 0;
+    if (!t)
+        return 0;
+    tensor_note_asked(t);
+    return t->offset.value;
 }
 
 int64_t bp_tensor_numel(const bp_tensor *t)
@@ -167,9 +176,8 @@ int bp_tensor_same_storage(const bp_tensor *a, const bp_tensor *b)
 {
     if (!a || !b)
         return 0;
-    unsigned input = FAKE_OF_INPUT;
     if (a != b && atomic_load(&b->store->fake_role) != FAKE_OWN)
-        atomic_compare_exchange_strong(&a->store->fake_role, &input, FAKE_OF_INPUT_ASKED);
+        tensor_note_asked(a);
     return a->store == b->store;
 }
 

@@ -24,7 +24,8 @@ typedef struct storage {
     void *release_arg;
 } storage;
 
-/* The memory of a capture's inputs: which of them share it is not guarded, so a capture must know that it was asked. */
+/* The memory of a capture's inputs: where they lie in it and which of them share it is not guarded, so a capture must
+ * know that it was asked. */
 enum { FAKE_OWN, FAKE_OF_INPUT, FAKE_OF_INPUT_ASKED };
 enum {
     TENSOR_REQUIRES_GRAD = 1,
@@ -110,6 +111,7 @@ bool tensor_may_overlap(const bp_tensor *a, const bp_tensor *b);
 /* Some element is reached twice by an expanded size (stride 0). Others (as_strided) go unseen, as in PyTorch. */
 bool tensor_overlaps_itself(const bp_tensor *t);
 size_t tensor_span_bytes(const bp_tensor *t);         /* from its first to its last element; 0 if empty */
+void tensor_note_asked(const bp_tensor *t);           /* somebody read where t lies in its storage, or who shares it */
 void tensor_wrote(bp_tensor *t);                      /* bumps the version */
 /* Copies elements, casting; sizes must be equal. The one copy loop of the host. */
 bp_status tensor_copy(bp_ctx *c, bp_tensor *dst, const bp_tensor *src);

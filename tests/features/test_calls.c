@@ -212,6 +212,29 @@ static void F064_code_parts_are_printed_one_a_line(void **state)
     close_world(w);
 }
 
+static void plus_offset(bp_ctx *c, bp_frame *f)
+{
+    bp_tensor *x = bp_arg(f, 0, "x");
+    bp_return(f, bp_add(c, x, bp_tensor_offset(x)));
+}
+
+static void F063_an_offset_is_not_guarded_so_who_reads_it_runs_eagerly(void **state)
+{
+    (void)state;
+    world *w = logging_world("capture", "");
+    bp_callable *g = eager(w, plus_offset);
+    bp_tensor *base = bp_tensor_from(w->c, BP_F32, 1, (int64_t[]){6}, (float[]){0, 1, 2, 3, 4, 5});
+    for (int64_t at = 2; at >= 0; at--) {
+        float got[2] = {0};
+        bp_tensor *x = bp_slice(w->c, base, .start = bp_scalar_int(at), .end = bp_scalar_int(at + 2));
+        world_ok(w, bp_tensor_read(w->c, bp_call1(w->c, g, 1, &x), got, sizeof got));
+        assert_true(got[0] == (float)(2 * at) && got[1] == (float)(2 * at + 1));
+    }
+    assert_contains(buf_text(&w->log), "asks where an input lies in its storage");
+    bp_callable_unref(g);
+    close_world(w);
+}
+
 /* -- F065 ---------------------------------------------------------------------------------------------------------- */
 
 static void call_sizes(world *w, bp_callable *g, int64_t from, int64_t to)
@@ -410,6 +433,7 @@ int main(void)
         cmocka_unit_test(F062_each_ambient_mode_is_guarded_and_named),
         cmocka_unit_test(F063_each_property_of_a_tensor_is_guarded_with_both_values),
         cmocka_unit_test(F063_a_number_where_a_tensor_was_compiles_again),
+        cmocka_unit_test(F063_an_offset_is_not_guarded_so_who_reads_it_runs_eagerly),
         cmocka_unit_test(F064_code_parts_are_printed_one_a_line),
         cmocka_unit_test(F065_the_ninth_variant_runs_eagerly_with_one_warning),
         cmocka_unit_test(F065_the_limit_of_one_callable_wins_and_regions_are_apart),
