@@ -29,7 +29,8 @@ static bp_compiled *make(bp_ctx *c, backend *b)
 
 bp_compiled *compiled_ref(bp_compiled *k)
 {
-    atomic_fetch_add_explicit(&k->refs, 1, memory_order_relaxed);
+    if (k)
+        atomic_fetch_add_explicit(&k->refs, 1, memory_order_relaxed);
     return k;
 }
 
@@ -139,6 +140,9 @@ bp_status run_set_output(bp_run *r, uint32_t i, const bp_view *v)
         return run_say(r, BP_INTERNAL, "output %u: the view is NULL, too short, or lacks sizes or strides",
                        (unsigned)i);
     TRY(check_output(r, i, v->dtype, v->rank, v->sizes));
+    if (v->flags & BP_VIEW_FAKE || (v->device_kind != BP_DEVICE_UNSET && v->device_kind != BP_CPU))
+        return run_say(r, BP_INTERNAL, "output %u is %s, expected host memory", (unsigned)i,
+                       v->flags & BP_VIEW_FAKE ? "a fake" : "on another device");
     bool is_empty = false;
     for (uint32_t d = 0; d < v->rank; d++) {
         is_empty |= v->sizes[d].value == 0;

@@ -19,6 +19,7 @@ typedef struct compile_record {
     node_id *order;           /* the view's nodes in program order, and its placeholders */
     node_id *placeholders;
     uint32_t nnodes, nplaceholders;
+    uint64_t id;              /* of this compile: objects made in it carry it */
     diag inner;               /* the last service that failed: told when the backend gives no reason of its own */
 } compile_record;
 /* NULL outside compile. */
@@ -35,6 +36,7 @@ struct bp_compiled {
     const bp_host *host;
     atomic_uint refs;
     backend *b;
+    uint64_t made_in;         /* the id of the compile that made it; its graph is the only one that it serves */
     /* How the host runs it: a plugin's run, a graph node by node, a program. */
     bp_status (*invoke)(bp_ctx *c, bp_compiled *k, bp_run *r);
     bp_run_fn run;            /* of a plugin */

@@ -58,7 +58,9 @@ bp_compiled *service_forward(bp_graph_module *gm)
     if (!record)
         return NULL;
     bp_compiled *k = compiled_of_graph(record->c, record->b, gm);
-    if (!k)
+    if (k)
+        k->made_in = record->id;
+    else
         take_story(record);
     return k;
 }
@@ -298,8 +300,10 @@ bp_compiled *service_compile_with(bp_graph_module *gm, const bp_inputs *inputs, 
         ctx_fail(record->c, BP_INVALID_ARGUMENT, "compile_with wants the graph's own inputs and at least one name");
     else if (program_compile_names(record, gm, names, n, &p) == BP_OK) {
         bp_compiled *k = compiled_of_program(record->c, record->b, p);
-        if (k)
+        if (k) {
+            k->made_in = record->id;
             return k;
+        }
     }
     take_story(record);
     return NULL;

@@ -9,11 +9,13 @@ bp_compiled *service_compiled_new(bp_graph_module *gm, bp_run_fn run, bp_destroy
         return NULL;
     if (!run) {
         diag_clear(&record->inner);
-        diag_fail(&record->inner, BP_INVALID_ARGUMENT, "compiled_new wants a run function, got NULL");
+        diag_fail(&record->inner, BP_INTERNAL, "compiled_new wants a run function, got NULL");
         return NULL;
     }
     bp_compiled *k = compiled_of_run(record->c, record->b, run, destroy, state);
-    if (!k) {
+    if (k) {
+        k->made_in = record->id;
+    } else {
         record->inner = record->c->diag;
         diag_clear(&record->c->diag);
     }

@@ -157,6 +157,26 @@ static void describe(const link_view *v, const bp_compiled *k)
     free(text);
 }
 
+/* What came back, unless it breaks the rules: an object of another graph would compute that one; one that comes with
+ * words of failure is not wanted by its own maker. */
+static bp_compiled *accept(link_view *v, bp_compiled *k, answer *out)
+{
+    bool foreign = k->made_in != v->record.id;
+    if (!foreign && !v->gm->said.code) {
+        describe(v, k);
+        return k;
+    }
+    if (foreign) {
+        out->code = BP_INTERNAL;
+        snprintf(out->text, sizeof out->text, "returned an object that was compiled for another graph");
+        diag_clear(&v->record.c->diag);
+    } else {
+        read_words(v, out);
+    }
+    compiled_unref(k);
+    return NULL;
+}
+
 static bp_compiled *call(link_view *v, answer *out)
 {
     bp_ctx *c = v->record.c;
@@ -167,16 +187,17 @@ static bp_compiled *call(link_view *v, answer *out)
         log_line(c->rt, LOG_backend, "compile of \"%s\" changed the floating-point control word; it was put back",
                  b->name);
     if (k)
-        describe(v, k);
-    else
-        read_words(v, out);
-    return k;
+        return accept(v, k, out);
+    read_words(v, out);
+    return NULL;
 }
 
 bp_compiled *link_compile(link_view *v, answer *out)
 {
+    static atomic_ullong compiles;
     bp_ctx *c = v->record.c;
     backend *b = v->record.b;
+    v->record.id = atomic_fetch_add(&compiles, 1) + 1;
     bool is_serial = !(b->info.flags & BP_CONCURRENT_COMPILE);
     char what[80];
     *out = (answer){0};

@@ -47,6 +47,9 @@ int verb_golden(cli *k, int argc, char **argv)
         s = golden_run_file(k->c, k->args.at[i], &o, &n);
     if (s == BP_OK)
         golden_summary(&n, &o);
+    if (s == BP_OK && n.passed + n.failed + n.unsupported == 0)
+        s = ctx_fail(k->c, BP_NOT_FOUND, o.op ? "no case has an operator with \"%s\" in its name"
+                                              : "the golden files hold no case%s", o.op ? o.op : "");
     code = s != BP_OK ? cli_fail(k) : n.failed ? CLI_FAILED : CLI_OK;
     golden_counts_fini(&n);
     return code;

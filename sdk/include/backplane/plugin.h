@@ -42,9 +42,13 @@ struct bp_host {
 };
 
 /* Every service as an inline function bp_<row>; rows newer than BP_API stay hidden. */
-#define BP_HOST_OF_(handle) (*(const bp_host *const *)(const void *)(handle))
+static inline const bp_host *bp_host_of_(const void *handle) /* NULL: no handle, or one without a table */
+{
+    return handle ? *(const bp_host *const *)handle : NULL;
+}
+#define BP_HOST_OF_(handle) bp_host_of_(handle)
 #define BP_HOST_HAS_(host, row) \
-    ((host)->size >= offsetof(bp_host, row) + sizeof((host)->row) && (host)->row != NULL)
+    ((host) && (host)->size >= offsetof(bp_host, row) + sizeof((host)->row) && (host)->row != NULL)
 #define BP_SINCE_1(text) text
 #define BP_API_ROW(since, result, name, params, args, handle, fallback)               \
     BP_SINCE_##since(static inline result bp_##name params {                          \

@@ -299,6 +299,30 @@ static bp_compiled *look_up_nothing(bp_graph_module *gm, const bp_inputs *inputs
     return bp_lookup_backend(gm, "eagle") == BP_OK ? bp_forward(gm) : NULL;
 }
 
+static bp_compiled *first_object;
+static bp_compiled *give_the_first_again(bp_graph_module *gm, const bp_inputs *inputs)
+{
+    (void)inputs;
+    first_object = first_object ? first_object : bp_forward(gm);
+    return bp_compiled_ref(first_object);
+}
+
+static void an_object_of_another_compile_is_not_taken(void **state)
+{
+    (void)state;
+    stage s = open_stage("[host]\nfallback = error\n", GRAPH);
+    program *p = NULL;
+    answer_with = give_the_first_again;
+    assert_int_equal(program_compile(s.w->c, s.gm, s.b, &p), BP_OK);
+    program_unref(p);
+    assert_int_equal(program_compile(s.w->c, s.gm, s.b, &p), BP_INTERNAL);
+    assert_contains(bp_error_text(s.w->c), "compiled for another graph");
+    bp_compiled_unref(first_object);
+    bp_compiled_unref(NULL);
+    assert_null(bp_compiled_ref(NULL));
+    close_stage(&s);
+}
+
 static void the_first_word_counts_and_its_text_is_kept(void **state)
 {
     (void)state;
@@ -307,7 +331,7 @@ static void the_first_word_counts_and_its_text_is_kept(void **state)
         {say_nothing_with_a_code, BP_DATA_LOSS, "failed with DATA_LOSS and gave no reason"},
         {say_a_lot, BP_DATA_LOSS, "xxxxxxxxxxxxxxxxxxxxxxxxxx"},
         {look_up_nothing, BP_NOT_FOUND, "invalid backend \"eagle\""},
-        {say_and_compile, BP_OK, ""},
+        {say_and_compile, BP_UNIMPLEMENTED, "but it does"},
     };
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
         stage s = open_stage("[host]\nfallback = error\n", GRAPH);
@@ -562,6 +586,7 @@ int main(void)
         cmocka_unit_test(a_kept_graph_can_be_read_and_no_more_compiled_with),
         cmocka_unit_test(a_backend_gets_memory_threads_once_and_a_log),
         cmocka_unit_test(options_of_the_call_win_over_the_configs),
+        cmocka_unit_test(an_object_of_another_compile_is_not_taken),
         cmocka_unit_test(the_first_word_counts_and_its_text_is_kept),
         cmocka_unit_test(outputs_are_made_or_copied),
         cmocka_unit_test(what_a_run_does_wrong_is_told),

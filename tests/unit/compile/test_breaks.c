@@ -227,7 +227,7 @@ static uint32_t refused;
 /* Takes graphs of one result only. */
 static bp_compiled *one_result(bp_graph_module *gm, const bp_inputs *in)
 {
-    bp_value outs;
+    bp_value outs = {BP_VALUE_NONE, 0, {0}};
     (void)in;
     bp_node_arg(gm, bp_node_at(gm, bp_node_count(gm) - 1), "0", &outs);
     if (outs.count < 2)
