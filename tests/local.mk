@@ -25,6 +25,7 @@ tests_unit_compile_test_random_SOURCES = %D%/unit/compile/test_random.c %D%/unit
 unit_tests += %D%/unit/guard/test_guard
 unit_tests += %D%/unit/import/test_npy
 unit_tests += %D%/unit/import/test_safetensors
+unit_tests += %D%/unit/nn/test_nn
 unit_tests += %D%/unit/sym/test_dim
 unit_tests += %D%/unit/tensor/test_dtype
 unit_tests += %D%/unit/tensor/test_layout
@@ -72,6 +73,7 @@ include %D%/model/local.mk
 include %D%/oom/local.mk
 
 EXTRA_DIST += %D%/unit/op/core_schemas.txt
+EXTRA_DIST += %D%/models/nn/layers.safetensors %D%/models/nn/record.py
 EXTRA_DIST += %D%/models/digits/README.md %D%/models/digits/images.npy %D%/models/digits/labels.npy \
 	%D%/models/digits/logits.npy %D%/models/digits/train.py %D%/models/digits/weights.safetensors
 EXTRA_DIST += %D%/unit/graph/expected.py %D%/unit/graph/expected %D%/unit/tools/shown.py %D%/unit/tools/shown
