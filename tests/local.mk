@@ -27,6 +27,7 @@ unit_tests += %D%/unit/import/test_npy
 unit_tests += %D%/unit/import/test_safetensors
 unit_tests += %D%/unit/nn/test_nn
 unit_tests += %D%/unit/sym/test_dim
+unit_tests += %D%/unit/tensor/test_dlpack
 unit_tests += %D%/unit/tensor/test_dtype
 unit_tests += %D%/unit/tensor/test_layout
 unit_tests += %D%/unit/tensor/test_tensor
