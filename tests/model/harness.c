@@ -13,7 +13,7 @@
 typedef struct {
     uint64_t only;
     bool has_only, source;
-    uint32_t passed, failed, without_random, without_opaque;
+    uint32_t passed, failed;
     session_totals totals;
 } harness;
 
@@ -28,12 +28,7 @@ static void print_comment(const char *text)
 
 static void run_one(harness *h, const program *p)
 {
-    uint32_t lacks = run_lacks() & p->needs;
     if (h->has_only && p->number != h->only)
-        return;
-    h->without_random += (lacks & NEEDS_RANDOM) != 0;
-    h->without_opaque += (lacks & NEEDS_OPAQUE) != 0;
-    if (lacks)
         return;
     buf why = {0};
     if (h->source)
@@ -94,10 +89,6 @@ static void print_table(const harness *h)
 #define COUNT(name, from) printf("# %-20s %10u\n", #name, t->sums.name);
     SESSION_COUNTS(COUNT)
 #undef COUNT
-    if (h->without_opaque)
-        printf("# %u programs need opaque steps and were not run\n", h->without_opaque);
-    if (h->without_random)
-        printf("# %u programs need random numbers and were not run\n", h->without_random);
 }
 
 int main(int argc, char **argv)

@@ -379,11 +379,12 @@ def write_args(k, spec, out):
 
 def write_seen(s, spec, out):
     if s.err: out.append(" error")
-    for i in range(s.nargs, s.nargs + s.nouts):
+    for i in range(s.nargs, len(s.where)):
         obj, mem, off, n, stride, dtype = s.where[i]
-        if obj < i: out.append(f" out is {obj}")
-        elif mem < i: out.append(f" out in {mem} {off}*{n}/{stride}")
-        else: out.append(f" out {dtype} {off}*{n}/{stride} {show_all(s.nums[i])}")
+        word = " out" if i < s.nargs + s.nouts else " kept"
+        if obj < i: out.append(f"{word} is {obj}")
+        elif mem < i: out.append(f"{word} in {mem} {off}*{n}/{stride}")
+        else: out.append(f"{word} {dtype} {off}*{n}/{stride} {show_all(s.nums[i])}")
     for i, (b, was) in enumerate(zip(s.bufs, spec[0])):
         if not np.array_equal(b, was) or (np.signbit(b) != np.signbit(was)).any(): out.append(f" buf {i} {show_all(b)}")
     for e in s.effects: out.append(" effect " + " ".join([e[0]] + [show(x) for x in (e[1] if len(e) > 1 else [])]))

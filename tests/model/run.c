@@ -15,15 +15,6 @@ typedef struct {
 
 static bool go(run *x, const block *b);
 
-uint32_t run_lacks(void)
-{
-    uint32_t lacks = NEEDS_OPAQUE;
-#ifndef bp_rand
-    lacks |= NEEDS_RANDOM;
-#endif
-    return lacks;
-}
-
 void side_init(side *s, const program *p, bp_ctx *c)
 {
     *s = (side){.p = p, .c = c};
@@ -186,12 +177,7 @@ static bp_tensor *full(run *x, const stmt *s, bp_tensor *a)
 
 static bp_tensor *draw(run *x, const stmt *s)
 {
-#ifdef bp_rand
     return bp_rand(x->c, BP_DIMS(whole(s->args[0].number)));
-#else
-    (void)x, (void)s;
-    return NULL;
-#endif
 }
 
 static void run_fn(side *s, bp_ctx *c, uint32_t which, bp_tensor *const *args, bp_tensor **given);
@@ -233,6 +219,7 @@ static bp_tensor *value(run *x, const stmt *s)
     case STMT_INDEX: return look_up(x, s, a);
     case STMT_FULL: return full(x, s, a);
     case STMT_RAND: return draw(x, s);
+    case STMT_OPAQUE: return opaque_call(x->s, s->args[0].name, reg(x, s, 1));
     default: return call(x, s);
     }
 }
@@ -329,6 +316,7 @@ static bool does(run *x, const stmt *s)
     case STMT_TIMES: return times(x, s);
     case STMT_FLAG: return !x->s->flag || go(x, &s->blocks[0]);
     case STMT_NOGRAD: return without_grad(x, s);
+    case STMT_PRINT: opaque_call(x->s, "print", reg(x, s, 0)); return true;
     default: return true;
     }
 }
@@ -394,6 +382,22 @@ void run_captured(bp_ctx *c, bp_frame *f)
         bp_return(f, given[i]);
 }
 
+void show_numbers(bp_ctx *c, const bp_tensor *t, buf *out)
+{
+    int64_t n = bp_tensor_numel(t), ints[64];
+    double floats[64];
+    bool is_float = bp_tensor_dtype(t) == BP_F64;
+    if (n > 64 || bp_tensor_read(c, t, is_float ? (void *)floats : (void *)ints, (size_t)n * 8) != BP_OK) {
+        buf_printf(out, " unreadable: %s", bp_error_message(c));
+        bp_error_clear(c);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        buf_putc(out, ' ');
+        buf_double(out, is_float ? floats[i] : (double)ints[i]);
+    }
+}
+
 void show_tensor(bp_ctx *c, const bp_tensor *t, buf *out)
 {
     if (!t) {
@@ -402,20 +406,8 @@ void show_tensor(bp_ctx *c, const bp_tensor *t, buf *out)
     }
     bp_dtype d = bp_tensor_dtype(t);
     int64_t n = bp_tensor_rank(t) ? bp_tensor_size(t, 0) : 1;
-    double values[64];
-    bool is_float = d == BP_F64;
-    buf_printf(out, "%s[%lld]/%lld", is_float ? "f" : d == BP_I64 ? "i" : "b", (long long)n,
+    buf_printf(out, "%s[%lld]/%lld", d == BP_F64 ? "f" : d == BP_I64 ? "i" : "b", (long long)n,
                (long long)(bp_tensor_rank(t) ? bp_tensor_stride(t, 0) : 1));
-    if (n > 64 || d == BP_BOOL || bp_error(c) != BP_OK)
-        return;
-    if (bp_tensor_read(c, t, values, (size_t)n * sizeof *values) != BP_OK) {
-        bp_error_clear(c); /* a fake */
-        return;
-    }
-    for (int64_t i = 0; i < n; i++) {
-        int64_t v;
-        memcpy(&v, &values[i], sizeof v);
-        buf_putc(out, ' ');
-        buf_double(out, is_float ? values[i] : (double)v);
-    }
+    if (d != BP_BOOL && bp_error(c) == BP_OK)
+        show_numbers(c, t, out);
 }

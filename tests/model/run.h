@@ -4,6 +4,18 @@
 #define TESTS_MODEL_RUN_H
 #include "tests/model/text.h"
 
+/* Disabled functions, a row each: OPAQUE(name). What each does is in opaque.c, and in eager.py for the model. */
+#define OPAQUE_ROWS(OPAQUE) \
+    OPAQUE(print) OPAQUE(count) OPAQUE(mutate) OPAQUE(alias) OPAQUE(same) OPAQUE(stash) OPAQUE(getstash) OPAQUE(draw) \
+    OPAQUE(poke)
+enum opaque_kind {
+#define OPAQUE(name) OPAQUE_##name,
+    OPAQUE_ROWS(OPAQUE)
+#undef OPAQUE
+    OPAQUE_KINDS
+};
+enum { STASHED = 3 };
+
 /* What statements reach besides their registers. One for the compiled side, one for eager. */
 typedef struct side {
     const program *p;
@@ -14,13 +26,22 @@ typedef struct side {
     buf *trace;                     /* NULL, or where each statement is noted */
     bp_callable *callables[MAX_FNS]; /* NULL: nested functions run as they are */
     struct fn_user { struct side *side; uint32_t which; } users[MAX_FNS];
+    bp_callable *disabled[OPAQUE_KINDS];
+    buf effects;                    /* lines of what disabled functions did */
+    VEC(bp_tensor *) stash;         /* kept by them, the newest last; only the last STASHED count */
 } side;
 
 void side_init(side *s, const program *p, bp_ctx *c);
 /* The captured function; its user pointer is a fn_user. */
 void run_captured(bp_ctx *c, bp_frame *f);
-/* What this build of the host lacks of NEEDS_*. */
-uint32_t run_lacks(void);
-/* t as a text: "f64[3]/1 0.5 1.0 2.0", sizes alone for a fake. */
+/* opaque.c. Makes the disabled callables of s; calls the one of that name: its result, or a where it gives none. */
+void opaque_open(side *s);
+void opaque_close(side *s);
+bp_tensor *opaque_call(side *s, const char *name, bp_tensor *a);
+/* Between calls: lets go of all but the last n of the stash. */
+void opaque_keep(side *s, uint32_t n);
+/* Elements of t, a real one, a blank before each. */
+void show_numbers(bp_ctx *c, const bp_tensor *t, buf *out);
+/* t as a text: "f[3]/1 0.5 1 2"; a bool's sizes alone. */
 void show_tensor(bp_ctx *c, const bp_tensor *t, buf *out);
 #endif

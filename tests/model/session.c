@@ -67,24 +67,8 @@ static const char *letter(const bp_tensor *t)
     return bp_tensor_dtype(t) == BP_F64 ? "f" : bp_tensor_dtype(t) == BP_I64 ? "i" : "b";
 }
 
-static void print_numbers(bp_ctx *c, const bp_tensor *t, buf *out)
-{
-    int64_t n = bp_tensor_numel(t), ints[64];
-    double floats[64];
-    bool is_float = bp_tensor_dtype(t) == BP_F64;
-    if (n > 64 || bp_tensor_read(c, t, is_float ? (void *)floats : (void *)ints, (size_t)n * 8) != BP_OK) {
-        buf_printf(out, " unreadable: %s", bp_error_message(c));
-        bp_error_clear(c);
-        return;
-    }
-    for (int64_t i = 0; i < n; i++) {
-        buf_putc(out, ' ');
-        buf_double(out, is_float ? floats[i] : (double)ints[i]);
-    }
-}
-
-/* A result: which earlier tensor it is, whose memory it has, or its numbers. */
-static void print_out(bp_ctx *c, bp_tensor *const *all, uint32_t i, buf *out)
+/* A result, or what a disabled function kept: which earlier tensor it is, whose memory it has, or its numbers. */
+static void print_out(bp_ctx *c, const char *word, bp_tensor *const *all, uint32_t i, buf *out)
 {
     uint32_t same = 0, shares = 0;
     bp_tensor *t = all[i];
@@ -94,15 +78,15 @@ static void print_out(bp_ctx *c, bp_tensor *const *all, uint32_t i, buf *out)
         shares++;
     long long off = bp_tensor_offset(t), n = bp_tensor_size(t, 0), stride = bp_tensor_stride(t, 0);
     if (bp_tensor_rank(t) != 1)
-        buf_printf(out, "out of %u dimensions", bp_tensor_rank(t));
+        buf_printf(out, "%s of %u dimensions", word, bp_tensor_rank(t));
     else if (same < i)
-        buf_printf(out, "out is %u", same);
+        buf_printf(out, "%s is %u", word, same);
     else if (shares < i)
-        buf_printf(out, "out in %u %lld*%lld/%lld", shares, off, n, stride);
+        buf_printf(out, "%s in %u %lld*%lld/%lld", word, shares, off, n, stride);
     else
-        buf_printf(out, "out %s %lld*%lld/%lld", letter(t), off, n, stride);
+        buf_printf(out, "%s %s %lld*%lld/%lld", word, letter(t), off, n, stride);
     if (bp_tensor_rank(t) != 1 || (same == i && shares == i))
-        print_numbers(c, t, out);
+        show_numbers(c, t, out);
     buf_putc(out, '\n');
 }
 
@@ -122,7 +106,7 @@ static void print_buffers(bp_ctx *c, const text_args *a, const args *made, buf *
 {
     for (uint32_t i = 0; i < a->nbuffers; i++) {
         buf now = {0};
-        print_numbers(c, made->buffers[i], &now);
+        show_numbers(c, made->buffers[i], &now);
         if (changed(&a->buffers[i], &now))
             buf_printf(out, "buf %u%s\n", i, buf_text(&now));
         buf_fini(&now);
@@ -130,21 +114,27 @@ static void print_buffers(bp_ctx *c, const text_args *a, const args *made, buf *
 }
 
 /* Lines as in texts, but for two that a text does not have: requires_grad of results, and the modes. */
-static void print_seen(bp_ctx *c, bp_status st, const text_args *a, const args *made, const bp_outputs *outs,
+static void print_seen(const side *s, bp_status st, const text_args *a, const args *made, const bp_outputs *outs,
                        uint64_t before, buf *out, buf *modes)
 {
-    bp_tensor *all[2 * MAX_ARGS];
-    uint32_t n = a->nviews;
+    bp_ctx *c = s->c;
+    bp_tensor *all[2 * MAX_ARGS + STASHED];
+    uint32_t n = a->nviews, old = s->stash.len > STASHED ? s->stash.len - STASHED : 0;
     for (uint32_t i = 0; i < n; i++)
         all[i] = made->values[i].v.tensor;
     if (st != BP_OK)
         buf_puts(out, "error\n");
     for (uint32_t i = 0; st == BP_OK && i < outs->n && n < 2 * MAX_ARGS; i++) {
         all[n] = outs->at[i];
-        print_out(c, all, n, out);
+        print_out(c, "out", all, n, out);
         buf_printf(modes, "%d", bp_tensor_requires_grad(all[n++]));
     }
+    for (uint32_t i = old; i < s->stash.len; i++) {
+        all[n] = s->stash.at[i];
+        print_out(c, "kept", all, n++, out);
+    }
     print_buffers(c, a, made, out);
+    buf_puts(out, buf_text(&s->effects));
     if (bp_generator_offset(c) != before)
         buf_printf(out, "drew %llu\n", (unsigned long long)(bp_generator_offset(c) - before));
     buf_printf(modes, " grad mode %d", bp_grad_enabled(c));
@@ -232,13 +222,19 @@ static uint32_t wanted(const char *did, const char *name)
     return 0;
 }
 
+/* A drawn number that decides a branch is not the model's. Opaque steps are answered eagerly. */
+static bool counts_compare(const program *p)
+{
+    return !p->random_decides && !(p->needs & NEEDS_OPAQUE);
+}
+
 /* What this call added, against the model's. Eager resumption is not told from eager. */
 static bool check_counts(session *x, const text_call *k)
 {
     counts now = count_now(x), was = x->before;
     bool ok = true;
     x->before = now;
-    if (x->p->random_decides)
+    if (!counts_compare(x->p))
         return true;
 #define COUNT(name, from)                                                                                   \
     {                                                                                                       \
@@ -259,7 +255,7 @@ static bool check_compiles(session *x)
         return differs(x, "a graph is compiled twice:\n%s", x->links.twice);
     if (x->links.foreign && !x->p->is_random)
         return differs(x, "own.c lacks \"%s\"", x->links.foreign_op);
-    if (x->p->random_decides)
+    if (!counts_compare(x->p))
         return true;
     uint32_t n = x->p->nlinks ? x->p->nlinks : 1;
     for (uint32_t i = 0; i < n && i < x->p->nwant_compiles; i++)
@@ -279,6 +275,7 @@ static void call_side(side *s, const text_call *k, const text_args *a, buf *seen
     uint64_t before = bp_generator_offset(c);
     bp_args in = {made.values, a->nviews};
     s->flag = k->flag;
+    buf_clear(&s->effects);
     int old = bp_set_grad_enabled(c, !k->nograd);
     bp_scope_begin(c);
     bp_status st = BP_INTERNAL;
@@ -288,8 +285,9 @@ static void call_side(side *s, const text_call *k, const text_args *a, buf *seen
     if (st != BP_OK)
         buf_printf(modes, "%s: ", bp_error_message(c));
     bp_error_clear(c);
-    print_seen(c, st, a, &made, &outs, before, seen, modes);
+    print_seen(s, st, a, &made, &outs, before, seen, modes);
     bp_scope_end(c);
+    opaque_keep(s, STASHED);
     bp_set_grad_enabled(c, old);
 }
 
@@ -371,6 +369,8 @@ static bool open_sides(session *x)
     bp_set_default_dtype(b, BP_F64);
     side_init(&x->compiled, x->p, a);
     side_init(&x->eager, x->p, b);
+    opaque_open(&x->compiled);
+    opaque_open(&x->eager);
     return configure(x, a);
 }
 
@@ -378,6 +378,8 @@ static void close_sides(session *x)
 {
     for (uint32_t i = 0; i < x->p->nfns; i++)
         bp_callable_unref(x->compiled.callables[i]);
+    opaque_close(&x->compiled);
+    opaque_close(&x->eager);
     links_end(&x->links);
     bp_ctx_destroy(x->compiled.c);
     bp_ctx_destroy(x->eager.c);
@@ -392,6 +394,8 @@ static bool make_calls(session *x)
         if (k->seed) {
             bp_manual_seed(x->compiled.c, x->p->number % 1000);
             bp_manual_seed(x->eager.c, x->p->number % 1000);
+            opaque_keep(&x->compiled, 0);
+            opaque_keep(&x->eager, 0);
         }
         if (compare_call(x, k))
             continue;
