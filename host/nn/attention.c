@@ -112,7 +112,7 @@ static bool check_heads(bp_ctx *c, const char *name, int64_t heads, bp_tensor *w
     int64_t width = bp_tensor_size(weight, 1);
     if (heads > 0 && width % heads == 0)
         return true;
-    ctx_fail(c, BP_INVALID_ARGUMENT, "attention \"%s\": %lld heads, and a divisor of the width %lld is expected (.heads)",
+    ctx_fail(c, BP_INVALID_ARGUMENT, "attention \"%s\": %lld heads, and a divisor of the width %lld is expected",
              name, (long long)heads, (long long)width);
     return false;
 }

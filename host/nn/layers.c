@@ -39,13 +39,13 @@ static bool conv_check(bp_ctx *c, const char *name, int64_t in, int64_t out, bp_
     bool ok = nn_positive(c, "conv", name, "in", in) && nn_positive(c, "conv", name, "out", out) &&
               nn_positive(c, "conv", name, "groups", groups);
     if (ok && (kernel.n < 1 || kernel.n > 3))
-        ok = ctx_fail(c, BP_INVALID_ARGUMENT, "conv \"%s\": the kernel has %u dimensions, and 1 to 3 are expected", name,
-                      kernel.n) == BP_OK;
+        ok = ctx_fail(c, BP_INVALID_ARGUMENT, "conv \"%s\": the kernel has %u dimensions, and 1 to 3 are expected",
+                      name, kernel.n) == BP_OK;
     for (uint32_t d = 0; ok && d < kernel.n; d++)
         ok = nn_positive(c, "conv", name, "a size of the kernel", kernel.at[d].value);
     if (ok && (in % groups || out % groups))
-        ok = ctx_fail(c, BP_INVALID_ARGUMENT, "conv \"%s\": %lld and %lld channels are no multiples of %lld groups", name,
-                      (long long)in, (long long)out, (long long)groups) == BP_OK;
+        ok = ctx_fail(c, BP_INVALID_ARGUMENT, "conv \"%s\": %lld and %lld channels are no multiples of %lld groups",
+                      name, (long long)in, (long long)out, (long long)groups) == BP_OK;
     return ok;
 }
 

@@ -68,8 +68,9 @@ bp_tensor *bp_nn_batch_norm_at(bp_ctx *c, bp_frame *f, bp_module *m, const char 
         b.batches = nn_attr(c, f, m, name, "num_batches_tracked");
         return normalize_batch(c, &b);
     }
-    return bp_aten_private_native_batch_norm_legit_no_training_default(c, x, b.weight, b.bias, b.mean, b.var, b.momentum,
-                                                                       b.eps).at[0];
+    bp_tensor3 r = bp_aten_private_native_batch_norm_legit_no_training_default(c, x, b.weight, b.bias, b.mean, b.var,
+                                                                               b.momentum, b.eps);
+    return r.at[0];
 }
 
 /* -- the others ---------------------------------------------------------------------------------------------------- */

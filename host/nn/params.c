@@ -10,8 +10,8 @@ bool nn_join(bp_ctx *c, const char *name, const char *leaf, char dst[256])
         return ctx_fail(c, BP_INVALID_ARGUMENT, "the name of a layer is NULL: \"\" is the module itself"), false;
     int n = snprintf(dst, 256, "%s%s%s", name, *name ? "." : "", leaf);
     if (n < 0 || n >= 256)
-        return ctx_fail(c, BP_INVALID_ARGUMENT, "the name \"%.64s...\" of a layer is longer than 200 bytes", name), false;
-    return true;
+        ctx_fail(c, BP_INVALID_ARGUMENT, "the name \"%.64s...\" of a layer is longer than 200 bytes", name);
+    return ctx_ok(c);
 }
 
 bp_tensor *nn_attr(bp_ctx *c, bp_frame *f, bp_module *m, const char *name, const char *leaf)
@@ -66,7 +66,7 @@ bool nn_positive(bp_ctx *c, const char *layer, const char *name, const char *wha
         return false;
     if (value > 0)
         return true;
-    ctx_fail(c, BP_INVALID_ARGUMENT, "%s \"%s\": %s is %lld, and at least 1 is expected", layer, name ? name : "?", what,
-             (long long)value);
+    ctx_fail(c, BP_INVALID_ARGUMENT, "%s \"%s\": %s is %lld, and at least 1 is expected", layer, name ? name : "?",
+             what, (long long)value);
     return false;
 }

@@ -42,8 +42,8 @@ static bp_dtype type_in(bp_ctx *c, dlpack_type t)
     for (uint32_t i = 0; i < TYPES; i++)
         if (types[i].code == t.code && types[i].bits == t.bits && t.lanes == 1)
             return types[i].dtype;
-    ctx_fail(c, BP_UNIMPLEMENTED, "a DLPack tensor of type code %u, %u bits, %u lanes: no dtype of ours is that", t.code,
-             t.bits, t.lanes);
+    ctx_fail(c, BP_UNIMPLEMENTED, "a DLPack tensor of type code %u, %u bits, %u lanes: no dtype of ours is that",
+             t.code, t.bits, t.lanes);
     return BP_DTYPE_UNSET;
 }
 
@@ -55,7 +55,7 @@ static bp_status check_in(bp_ctx *c, const dlpack_managed *m)
         return ctx_fail(c, BP_INVALID_ARGUMENT, "a DLPack tensor of version %u.%u: version %d.x is expected",
                         m->version.major, m->version.minor, DLPACK_MAJOR);
     if (m->t.device.kind != DLPACK_CPU)
-        return ctx_fail(c, BP_UNIMPLEMENTED, "a DLPack tensor on a device of kind %d: host memory (kind %d) is expected",
+        return ctx_fail(c, BP_UNIMPLEMENTED, "a DLPack tensor on a device of kind %d: host memory, %d, is expected",
                         m->t.device.kind, DLPACK_CPU);
     if (m->t.rank < 0 || m->t.rank > TENSOR_MAX_RANK || (m->t.rank && !m->t.sizes))
         return ctx_fail(c, BP_INVALID_ARGUMENT, "a DLPack tensor of rank %d%s: 0 to %d with sizes are expected",
@@ -79,7 +79,7 @@ static bp_status layout_in(bp_ctx *c, const dlpack_tensor *t, tensor_meta *m, in
         int64_t stride = t->strides ? t->strides[d] : m->strides[d].value, last;
         m->strides[d] = dim_const(stride);
         if (stride < 0)
-            return ctx_fail(c, BP_UNIMPLEMENTED, "a DLPack tensor whose stride %d is %lld: make a contiguous copy first",
+            return ctx_fail(c, BP_UNIMPLEMENTED, "a DLPack tensor whose stride %d is %lld: copy it to be contiguous",
                             d, (long long)stride);
         if (!empty)
             over |= !checked_mul(t->sizes[d] - 1, stride, &last) || !checked_add(*span, last, span);

@@ -96,10 +96,10 @@ BP_EXPORT bp_status bp_tensor_set_requires_grad(bp_ctx *c, bp_tensor *t, int on)
 BP_EXPORT int bp_tensor_same_storage(const bp_tensor *a, const bp_tensor *b);
 /* The first element in host memory. An error for fakes: "reading the data of a fake tensor". */
 BP_EXPORT void *bp_tensor_data(bp_ctx *c, bp_tensor *t);
-/* DLPack 1.x, host memory. `managed`: a DLManagedTensorVersioned *. Taken over on success: the memory is shared until the
- * last tensor over it is gone, which then calls its deleter, on whatever thread that happens; read-only or misaligned
- * memory is copied instead. Left to the caller on failure: another major version, a device, negative strides, a type
- * that is not ours. owner: the scope. */
+/* DLPack 1.x, host memory. `managed`: a DLManagedTensorVersioned *. Taken over on success: the memory is shared until
+ * the last tensor over it is gone, which then calls its deleter, on whatever thread that happens; read-only or
+ * misaligned memory is copied instead. Left to the caller on failure: another major version, a device, negative
+ * strides, a type that is not ours. owner: the scope. */
 BP_EXPORT bp_tensor *bp_from_dlpack(bp_ctx *c, void *managed);
 /* A DLManagedTensorVersioned * over t's memory, for one consumer; whoever has it calls its deleter, on any thread, also
  * when c is gone. NULL: an error; fakes and tensors that require grad are refused. */

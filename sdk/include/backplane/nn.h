@@ -167,7 +167,7 @@ typedef struct {
 BP_EXPORT bp_tensor *bp_nn_loss_at(bp_ctx *c, bp_nn_loss_kind kind, bp_tensor *x, bp_tensor *target,
                                    const bp_nn_loss_options *o, size_t osize);
 
-/* -- the names to call: they write down the place, and how large the caller's options are ---------------------------- */
+/* -- the names to call: they write down the place, and how large the caller's options are -------------------------- */
 
 #define BP_NN_SITE_(c) bp_site_((c), __FILE__, __LINE__)
 #define bp_nn_linear_new(c, m, name, in, out, ...) \

@@ -1,4 +1,4 @@
-/* Layers and losses: PyTorch's recorded answers (tests/models/nn/record.py), eagerly and compiled; new layers; state. */
+/* Layers and losses: PyTorch's recorded answers (tests/models/nn/record.py), eager and compiled; new layers; state. */
 #include "tests/lib/check.h"
 #include <backplane/nn.h>
 #include <math.h>
@@ -213,7 +213,8 @@ static void assert_sizes(const char *name, const char *sizes)
     char text[128] = "";
     bp_tensor *t = bp_module_get(c, m, name);
     for (uint32_t d = 0; d < bp_tensor_rank(t); d++)
-        snprintf(text + strlen(text), sizeof text - strlen(text), d ? " %lld" : "%lld", (long long)bp_tensor_size(t, d));
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%lld", d ? " " : "",
+                 (long long)bp_tensor_size(t, d));
     if (!t)
         fail_msg("%s", bp_error_text(c));
     assert_string_equal(text, sizes);

@@ -125,8 +125,8 @@ static void what_cannot_be_taken_is_refused_and_left_to_the_caller(void **state)
     (void)state;
     int64_t back[2] = {-1, 3}, huge[2] = {INT64_MAX / 2, INT64_MAX / 2}, minus[2] = {-3, 2};
     managed bad[10];
-    const char *words[10] = {"version 2.1",   "device of kind 2", "rank 65",      "type code 2, 8 bits", "2 lanes",
-                             "stride 0 is -1", "overflow",         "size 0 is -3", "without data",        "without sizes"};
+    const char *words[10] = {"version 2.1", "device of kind 2", "rank 65", "type code 2, 8 bits", "2 lanes",
+                             "stride 0 is -1", "overflow", "size 0 is -3", "without data", "without sizes"};
     for (int i = 0; i < 10; i++)
         bad[i] = produce();
     bad[0].major = 2;
