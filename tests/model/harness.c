@@ -78,17 +78,16 @@ static bool run_file(harness *h, const char *name)
     return ok;
 }
 
-/* How often each rule was at work, over all programs. */
+/* How often each rule was at work, then in how many programs and calls there is what, over all programs. */
 static void print_table(const harness *h)
 {
     const session_totals *t = &h->totals;
-    uint64_t compiled = t->calls > t->sums.eager ? t->calls - t->sums.eager : 0;
-    printf("# %-20s %10llu\n", "calls", (unsigned long long)t->calls);
-    printf("# %-20s %10llu (%llu of 100 calls)\n", "compiled end to end", (unsigned long long)compiled,
-           (unsigned long long)(t->calls ? 100 * compiled / t->calls : 0));
-#define COUNT(name, from) printf("# %-20s %10u\n", #name, t->sums.name);
+    printf("#: %-52s %18llu\n", "calls", (unsigned long long)t->calls);
+    printf("#: %-52s %18llu\n", "compiled end to end", (unsigned long long)t->compiled);
+#define COUNT(name, from) printf("#: %-52s %18u\n", #name, t->sums.name);
     SESSION_COUNTS(COUNT)
 #undef COUNT
+    census_print(&t->census);
 }
 
 int main(int argc, char **argv)

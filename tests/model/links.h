@@ -13,7 +13,7 @@
 typedef struct {
     const program *p;
     buf shown;                    /* what bp_sink writes to */
-    uint32_t compiles[MAX_LINKS], runs[MAX_LINKS];
+    uint32_t compiles[MAX_LINKS], runs[MAX_LINKS], failed_compiles, failed_runs;
     char foreign_op[96];
     uint32_t foreign;             /* graphs with an operator that own code lacks: handed to bp_forward */
     map texts[MAX_LINKS];         /* graph -> how often it was compiled */

@@ -1,6 +1,6 @@
 # The model of captured calls and its oracle (README.md).
 check_PROGRAMS += %D%/harness
-tests_model_harness_SOURCES = %D%/harness.c %D%/session.c %D%/session.h %D%/text.c %D%/text.h %D%/run.c %D%/run.h \
+tests_model_harness_SOURCES = %D%/harness.c %D%/census.c %D%/census.h %D%/census.def %D%/session.c %D%/session.h %D%/text.c %D%/text.h %D%/run.c %D%/run.h \
 	%D%/links.c %D%/links.h %D%/opaque.c %D%/own.c %D%/kinds.def
 tests_model_harness_LDADD = libhost.la $(ZLIB_LIBS)
 check_PROGRAMS += %D%/test_holes
@@ -9,10 +9,12 @@ script_tests += %D%/check.sh
 EXTRA_DIST += %D%/README.md %D%/capture_model.py %D%/eager.py %D%/programs.py %D%/holes.py %D%/shrink.py \
 	%D%/faults.py %D%/random %D%/programs.txt.gz
 
-# New random programs: 300 of 100 calls; every night 5,000. MODEL_SEED: which.
-.PHONY: check-model check-model-nightly
+# New random programs: 300 of 100 calls; every night 5,000. MODEL_SEED: which. Those of seed 1 give the table rules.txt.
+.PHONY: check-model check-model-nightly model-rules
 check-model: %D%/harness$(EXEEXT)
-	@$(SHELL) $(srcdir)/%D%/random '$(abs_top_builddir)' 300 $${MODEL_SEED-1}
+	@$(SHELL) $(srcdir)/%D%/random '$(abs_top_builddir)' 300 $${MODEL_SEED-1} $(srcdir)/%D%/rules.txt
+model-rules: %D%/harness$(EXEEXT)
+	@$(SHELL) $(srcdir)/%D%/random '$(abs_top_builddir)' 300 1 $(srcdir)/%D%/rules.txt write
 check-model-nightly: %D%/harness$(EXEEXT)
 	@$(SHELL) $(srcdir)/%D%/random '$(abs_top_builddir)' 5000 $${MODEL_SEED-2}
 

@@ -74,6 +74,7 @@ static void do_getstash(bp_ctx *c, bp_frame *f)
 
 static void do_draw(bp_ctx *c, bp_frame *f)
 {
+    census_event(side_of(f)->census, CENSUS_RANDOM_BEFORE);
     bp_return(f, bp_rand(c, BP_DIMS(bp_tensor_size(argument(f), 0))));
 }
 
@@ -112,6 +113,7 @@ void opaque_close(side *s)
 {
     opaque_keep(s, 0);
     vec_fini(&s->stash);
+    bp_module_unref(s->module);
     buf_fini(&s->effects);
     for (int i = 0; i < OPAQUE_KINDS; i++)
         bp_callable_unref(s->disabled[i]);
@@ -125,6 +127,7 @@ bp_tensor *opaque_call(side *s, const char *name, bp_tensor *a)
     bp_tensor *given = a;
     bp_value in = bp_arg_of_tensor(a);
     bp_outputs outs = {&given, 0, 1};
+    census_event(s->census, CENSUS_DISABLED_BEFORE);
     if (i < OPAQUE_KINDS)
         bp_call(s->c, s->disabled[i], &(bp_args){&in, 1}, &outs);
     return given;

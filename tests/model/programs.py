@@ -27,7 +27,7 @@ class Stmt:
 class Program:
     def __init__(self, mode="exact"):
         self.mode, self.fns, self.links = mode, [], []      # fns: (arguments, block, registers given back)
-        self.limits, self.segments = dict(DEFAULTS), 256
+        self.limits, self.segments, self.buffers = dict(DEFAULTS), 256, 0
     def statements(self): return [s for _, block, _ in self.fns for s in each(block)]
     def words(self):
         return {s.words[2] if len(s.words) > 2 and s.words[1] == "=" else s.words[0] for s in self.statements()}
@@ -209,7 +209,8 @@ class Maker:
 def make_program(r, quiet):
     """quiet: without opaque steps."""
     p = Program(r.choice(("exact", "exact", "elide", "another", "fail", "impure")))
-    maker, nargs = Maker(r, p.mode), r.randint(1, 3)
+    p.buffers = int(r.random() < 0.3)
+    maker, nargs = Maker(r, p.mode), r.randint(1, 3) + p.buffers
     if quiet: maker.kinds = [k for k in maker.kinds if k != "opaque"]
     given = r.sample(range(REGISTERS), r.randint(1, 3))
     p.fns.append((nargs, maker.block(0), given))
@@ -239,7 +240,10 @@ def make_args(r, p, dtypes, wild):
     if wild: size, pattern = r.choice((3, 3, 3, 4)), r.choice("own own own same over near step".split())
     shared, step, bufs, views = pattern in ("over", "near", "step"), 2 if pattern == "step" else 1, [], []
     for i, d in enumerate(dtypes):
-        if i and pattern == "same" and r.random() < 0.7: views.append(views[0][:4] + (r.choice((0, 0, i)),))
+        if i >= len(dtypes) - p.buffers:                    # has memory of its own
+            bufs.append(mk(size, d))
+            views.append((len(bufs) - 1, 0, size, 1, i))
+        elif i and pattern == "same" and r.random() < 0.7: views.append(views[0][:4] + (r.choice((0, 0, i)),))
         elif i and shared: views.append((0, i * size if pattern == "near" else i, size, step, i))
         else:
             bufs.append(mk(size * 3 + 3 if shared else size + (wild and i), d))
@@ -394,6 +398,7 @@ def write_seen(s, spec, out):
 def text_of(session):
     p, out = session.p, [f"program {session.seed}", f"mode {session.mode}"]
     out.append("limits " + " ".join(f"{k} {v}" for k, v in sorted(p.limits.items())) + f" segments {p.segments}")
+    if p.buffers: out.append(f"buffers {p.buffers}")
     out.append("traits" + "".join(f" {k}" for k, v in session.traits().items() if v))
     for c, k in p.links: out.append(f"link {c} {k}")
     for i, (nargs, block, given) in enumerate(p.fns):

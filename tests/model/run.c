@@ -15,9 +15,11 @@ typedef struct {
 
 static bool go(run *x, const block *b);
 
+const char *const arg_names[MAX_ARGS] = {"w", "x", "y", "z"};
+
 void side_init(side *s, const program *p, bp_ctx *c)
 {
-    *s = (side){.p = p, .c = c};
+    *s = (side){.p = p, .c = c, .module = bp_module_new(c)};
     for (uint32_t i = 0; i < p->nfns; i++)
         s->users[i] = (struct fn_user){s, i};
 }
@@ -113,6 +115,7 @@ static bool next_told(run *x, double *v)
 static bool is_true(run *x, bp_tensor *t)
 {
     double v;
+    census_ask(x->s->census, CENSUS_ASKS_BOOL);
     return next_told(x, &v) ? v != 0 : bp_is_true(x->c, t);
 }
 
@@ -120,6 +123,7 @@ static bp_scalar ask_item(run *x, const stmt *s)
 {
     double v;
     bp_tensor *t = to_int(x->c, small(x, s, 0));
+    census_ask(x->s->census, CENSUS_ASKS_INT);
     return bp_scalar_int(next_told(x, &v) ? (int64_t)v : bp_item_int(x->c, t));
 }
 
@@ -127,6 +131,7 @@ static bp_scalar ask_float(run *x, const stmt *s)
 {
     double v;
     bp_tensor *t = bp_mul(x->c, small(x, s, 0), 1.0);
+    census_ask(x->s->census, CENSUS_ASKS_FLOAT);
     if (!next_told(x, &v))
         v = bp_item_float(x->c, t);
     return bp_scalar_float(fabs(v) < 8 ? v : 1.5);
@@ -177,6 +182,7 @@ static bp_tensor *full(run *x, const stmt *s, bp_tensor *a)
 
 static bp_tensor *draw(run *x, const stmt *s)
 {
+    census_event(x->s->census, CENSUS_RANDOM_BEFORE);
     return bp_rand(x->c, BP_DIMS(whole(s->args[0].number)));
 }
 
@@ -192,6 +198,7 @@ static bp_tensor *call(run *x, const stmt *s)
         args[i] = reg(x, s, i + 1);
         values[i] = bp_arg_of_tensor(args[i]);
     }
+    census_nest(x->s->census, 1);
     if (x->s->callables[0]) {
         bp_outputs outs = {given, 0, 4};
         bp_args in = {values, n};
@@ -199,6 +206,7 @@ static bp_tensor *call(run *x, const stmt *s)
     } else {
         run_fn(x->s, x->c, which, args, given);
     }
+    census_nest(x->s->census, -1);
     return given[0];
 }
 
@@ -246,13 +254,29 @@ static void two_inplace(run *x, const stmt *s, bp_tensor *a)
         adds ? bp_add_inplace(c, a, k) : bp_mul_inplace(c, a, k);
 }
 
-static void swap(bp_ctx *c, bp_tensor *a, bp_tensor *b)
+static void note_write(const run *x, const bp_tensor *a)
 {
+    const side *s = x->s;
+    census_write(s->census, a, x->r, s->inputs, s->p->fns[0].nargs, s->p->nbuffers);
+}
+
+static void swap(const run *x, bp_tensor *a, bp_tensor *b)
+{
+    bp_ctx *c = x->c;
     if (size(a) != size(b))
         return;
+    note_write(x, a);
+    note_write(x, b);
     bp_tensor *old = bp_clone(c, a);
     bp_copy_inplace(c, a, bp_clone(c, b));
     bp_copy_inplace(c, b, old);
+}
+
+static void copy(run *x, const stmt *s)
+{
+    bp_tensor *a = reg(x, s, 0);
+    note_write(x, a);
+    bp_copy_inplace(x->c, a, into(x, s, 1, a));
 }
 
 /* -- control ------------------------------------------------------------------------------------------------------- */
@@ -297,24 +321,34 @@ static bool times(run *x, const stmt *s)
 static bool without_grad(run *x, const stmt *s)
 {
     int old = bp_set_grad_enabled(x->c, 0);
+    census_is(x->s->census, CENSUS_GRAD_INSIDE);
     bool ok = go(x, &s->blocks[0]);
     bp_set_grad_enabled(x->c, old);
     return ok;
+}
+
+/* An impure function. */
+static bool beyond_guards(run *x, const stmt *s)
+{
+    if (!x->s->flag)
+        return true;
+    census_is(x->s->census, CENSUS_IMPURE);
+    return go(x, &s->blocks[0]);
 }
 
 static bool does(run *x, const stmt *s)
 {
     switch (s->kind) {
     case STMT_ADD_INPLACE:
-    case STMT_MUL_INPLACE: two_inplace(x, s, reg(x, s, 0)); return true;
-    case STMT_COPY: bp_copy_inplace(x->c, reg(x, s, 0), into(x, s, 1, reg(x, s, 0))); return true;
-    case STMT_SWAP: swap(x->c, reg(x, s, 0), reg(x, s, 1)); return true;
+    case STMT_MUL_INPLACE: note_write(x, reg(x, s, 0)); two_inplace(x, s, reg(x, s, 0)); return true;
+    case STMT_COPY: copy(x, s); return true;
+    case STMT_SWAP: swap(x, reg(x, s, 0), reg(x, s, 1)); return true;
     case STMT_IF: return branch(x, s);
     case STMT_AGAIN: again(x, s); return true;
     case STMT_LOOP: return loop(x, s);
     case STMT_SWITCH: return go(x, &s->blocks[whole(number(x, s, 0)) & 1]);
     case STMT_TIMES: return times(x, s);
-    case STMT_FLAG: return !x->s->flag || go(x, &s->blocks[0]);
+    case STMT_FLAG: return beyond_guards(x, s);
     case STMT_NOGRAD: return without_grad(x, s);
     case STMT_PRINT: opaque_call(x->s, "print", reg(x, s, 0)); return true;
     default: return true;
@@ -371,12 +405,12 @@ static void run_fn(side *s, bp_ctx *c, uint32_t which, bp_tensor *const *args, b
 
 void run_captured(bp_ctx *c, bp_frame *f)
 {
-    static const char *const names[] = {"w", "x", "y", "z"};
     const struct fn_user *u = bp_user(f);
     const text_fn *fn = &u->side->p->fns[u->which];
     bp_tensor *args[MAX_ARGS], *given[4] = {0};
+    uint32_t nargs = fn->nargs - (u->which ? 0 : u->side->p->nbuffers);
     for (uint32_t i = 0; i < fn->nargs; i++)
-        args[i] = bp_arg(f, i, names[i]);
+        args[i] = i < nargs ? bp_arg(f, i, arg_names[i]) : bp_attr(f, u->side->module, arg_names[i]);
     run_fn(u->side, c, u->which, args, given);
     for (uint32_t i = 0; i < fn->ngiven && bp_error(c) == BP_OK; i++)
         bp_return(f, given[i]);

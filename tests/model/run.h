@@ -2,7 +2,7 @@
  * bp_call and runs as it is under bp_run_eager; programs.py has the same interpreter for the model. */
 #ifndef TESTS_MODEL_RUN_H
 #define TESTS_MODEL_RUN_H
-#include "tests/model/text.h"
+#include "tests/model/census.h"
 
 /* Disabled functions, a row each: OPAQUE(name). What each does is in opaque.c, and in eager.py for the model. */
 #define OPAQUE_ROWS(OPAQUE) \
@@ -24,6 +24,9 @@ typedef struct side {
     const double *told;             /* answers to take instead of asking; NULL: ask */
     uint32_t ntold;
     buf *trace;                     /* NULL, or where each statement is noted */
+    census *census;                 /* NULL, or where it is noted what the call holds */
+    bp_tensor *inputs[MAX_ARGS];    /* of the call, buffers last */
+    bp_module *module;              /* has the buffers */
     bp_callable *callables[MAX_FNS]; /* NULL: nested functions run as they are */
     struct fn_user { struct side *side; uint32_t which; } users[MAX_FNS];
     bp_callable *disabled[OPAQUE_KINDS];
@@ -31,6 +34,7 @@ typedef struct side {
     VEC(bp_tensor *) stash;         /* kept by them, the newest last; only the last STASHED count */
 } side;
 
+extern const char *const arg_names[MAX_ARGS];
 void side_init(side *s, const program *p, bp_ctx *c);
 /* The captured function; its user pointer is a fn_user. */
 void run_captured(bp_ctx *c, bp_frame *f);

@@ -11,6 +11,7 @@ typedef struct {
     side compiled, eager;
     links links;
     buf log, *why;
+    session_totals *totals;
     counts before;
     uint32_t call;
 } session;
@@ -45,8 +46,10 @@ static bp_tensor *make_buffer(bp_ctx *c, const text_buffer *b)
     return t;
 }
 
-static bool make_args(bp_ctx *c, const text_args *a, args *out)
+/* Buffers, the last of a's views, go into the module. */
+static bool make_args(side *s, const text_args *a, args *out)
 {
+    bp_ctx *c = s->c;
     bp_tensor *made[MAX_ARGS];
     for (uint32_t i = 0; i < a->nbuffers; i++)
         out->buffers[i] = make_buffer(c, &a->buffers[i]);
@@ -55,7 +58,9 @@ static bool make_args(bp_ctx *c, const text_args *a, args *out)
         made[i] = v->same >= 0 ? made[v->same]
                                : bp_as_strided(c, out->buffers[v->buffer], BP_DIMS(v->n), BP_DIMS(v->stride),
                                                .storage_offset = BP_SCALAR(v->off));
-        out->values[i] = bp_arg_of_tensor(made[i]);
+        out->values[i] = bp_arg_of_tensor(s->inputs[i] = made[i]);
+        if (i >= a->nviews - s->p->nbuffers)
+            bp_module_add_buffer(c, s->module, arg_names[i], made[i]);
     }
     return bp_error(c) == BP_OK;
 }
@@ -129,6 +134,7 @@ static void print_seen(const side *s, bp_status st, const text_args *a, const ar
         print_out(c, "out", all, n, out);
         buf_printf(modes, "%d", bp_tensor_requires_grad(all[n++]));
     }
+    census_results(s->census, all, a->nviews, n);
     for (uint32_t i = old; i < s->stash.len; i++) {
         all[n] = s->stash.at[i];
         print_out(c, "kept", all, n++, out);
@@ -273,15 +279,17 @@ static void call_side(side *s, const text_call *k, const text_args *a, buf *seen
     bp_outputs outs = {0};
     bp_ctx *c = s->c;
     uint64_t before = bp_generator_offset(c);
-    bp_args in = {made.values, a->nviews};
+    bp_args in = {made.values, a->nviews - s->p->nbuffers};
     s->flag = k->flag;
     buf_clear(&s->effects);
     int old = bp_set_grad_enabled(c, !k->nograd);
     bp_scope_begin(c);
     bp_status st = BP_INTERNAL;
-    if (make_args(c, a, &made))
+    if (make_args(s, a, &made))
         st = s->callables[0] ? bp_call(c, s->callables[0], &in, &outs)
                              : bp_run_eager(c, run_captured, &s->users[0], &in, &outs);
+    if (st != BP_OK)
+        census_is(s->census, CENSUS_FAILS);
     if (st != BP_OK)
         buf_printf(modes, "%s: ", bp_error_message(c));
     bp_error_clear(c);
@@ -291,15 +299,34 @@ static void call_side(side *s, const text_call *k, const text_args *a, buf *seen
     bp_set_grad_enabled(c, old);
 }
 
+/* What this call holds besides what eager does in it. */
+static void note_call(session *x, const text_call *k, const uint32_t failed[2])
+{
+    census *n = x->eager.census;
+    census_args(n, x->p, k, x->call ? k - 1 : NULL);
+    if (failed[0] != x->links.failed_compiles)
+        census_is(n, CENSUS_LINK_COMPILE);
+    if (failed[1] != x->links.failed_runs)
+        census_is(n, CENSUS_LINK_RUN);
+    if (program_is(x->p, "another"))
+        census_is(n, CENSUS_ROUNDS);
+    if (program_is(x->p, "elide"))
+        census_is(n, CENSUS_ELIDES);
+    census_end_call(n);
+}
+
 static bool compare_call(session *x, const text_call *k)
 {
     const text_args *a = &x->p->args.at[k->args];
     buf got = {0}, want = {0}, got_modes = {0}, want_modes = {0};
     bool rounds = program_is(x->p, "another");
+    uint32_t failed[2] = {x->links.failed_compiles, x->links.failed_runs};
+    census_begin_call(x->eager.census);
     x->eager.told = k->told;
     x->eager.ntold = k->ntold;
     call_side(&x->compiled, k, a, &got, &got_modes);
     call_side(&x->eager, k, a, &want, &want_modes);
+    note_call(x, k, failed);
     bool ok = same_lines(x, "eager", &got, buf_text(&want), rounds, false);
     if (!ok)
         buf_printf(x->why, "  compiled leaves %s, eager %s\n", buf_text(&got_modes), buf_text(&want_modes));
@@ -319,6 +346,7 @@ static void trace_call(session *x)
     const text_call *k = &x->p->calls.at[x->call];
     buf trace = {0}, seen = {0}, modes = {0};
     x->eager.trace = &trace;
+    x->eager.census = NULL;
     x->eager.told = k->told;
     x->eager.ntold = k->ntold;
     call_side(&x->eager, k, &x->p->args.at[k->args], &seen, &modes);
@@ -369,6 +397,7 @@ static bool open_sides(session *x)
     bp_set_default_dtype(b, BP_F64);
     side_init(&x->compiled, x->p, a);
     side_init(&x->eager, x->p, b);
+    x->eager.census = &x->totals->census;
     opaque_open(&x->compiled);
     opaque_open(&x->eager);
     return configure(x, a);
@@ -397,7 +426,10 @@ static bool make_calls(session *x)
             opaque_keep(&x->compiled, 0);
             opaque_keep(&x->eager, 0);
         }
-        if (compare_call(x, k))
+        counts was = x->before;
+        bool ok = compare_call(x, k);
+        x->totals->compiled += x->before.eager == was.eager;
+        if (ok)
             continue;
         trace_call(x);
         return false;
@@ -407,7 +439,7 @@ static bool make_calls(session *x)
 
 bool session_run(const program *p, buf *why, session_totals *t)
 {
-    session x = {.p = p, .why = why};
+    session x = {.p = p, .why = why, .totals = t};
     bool ok = open_sides(&x) && make_calls(&x);
     if (x.compiled.c) {
         counts n = count_now(&x);
@@ -415,6 +447,7 @@ bool session_run(const program *p, buf *why, session_totals *t)
         SESSION_COUNTS(COUNT)
 #undef COUNT
         t->calls += p->calls.len;
+        census_end_program(&t->census);
     }
     if (!ok)
         buf_printf(why, "  the log:\n%s", buf_text(&x.log));

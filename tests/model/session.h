@@ -19,6 +19,7 @@ typedef struct {
 typedef struct {
     uint64_t calls, compiled;   /* compiled: not answered eagerly */
     counts sums;
+    census census;
 } session_totals;
 
 /* Runs p. True: nothing differs. Else *why says what differs first, at which call, with the call's statements. */

@@ -346,6 +346,8 @@ static bool read_heading(reader *r, str word, str rest)
         read_limits(p, rest);
     else if (str_is(word, "traits"))
         read_traits(p, rest);
+    else if (str_is(word, "buffers"))
+        p->nbuffers = to_count(next_word(&rest));
     else if (str_is(word, "link") && p->nlinks < MAX_LINKS) {
         p->links[p->nlinks][0] = to_count(next_word(&rest));
         p->links[p->nlinks++][1] = to_count(next_word(&rest));
@@ -364,7 +366,8 @@ static bool read_lines(reader *r)
     while (next_line(r)) {
         str rest = str_trim(r->line), word = next_word(&rest);
         if (str_is(word, "end"))
-            return (r->p->nfns && r->p->source && r->p->mode) || wrong(r, "a program without mode, functions or calls");
+            return (r->p->nfns && r->p->source && r->p->mode && r->p->nbuffers <= r->p->fns[0].nargs) ||
+                   wrong(r, "a program without mode, functions or calls, or with too many buffers");
         if (str_is(word, "args") && !r->p->source)
             r->p->source = arena_strndup(&r->p->arena, from, (size_t)(r->line.s - from));
         bool ok = str_is(word, "fn")     ? read_fn(r, rest)

@@ -52,6 +52,7 @@ typedef struct {
     const char *source; /* its lines up to the calls */
     text_fn fns[MAX_FNS];
     uint32_t nfns, nlinks, nwant_compiles, needs;
+    uint32_t nbuffers; /* how many of fn 0's arguments, the last ones, are buffers of a module */
     uint32_t links[MAX_LINKS][2]; /* which compile fails, which run fails; 0: none */
     uint32_t limit_outcomes, limit_variants, limit_captures, limit_segments;
     bool is_random, random_decides, is_tame;
