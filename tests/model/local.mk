@@ -4,7 +4,11 @@ tests_model_harness_SOURCES = %D%/harness.c %D%/census.c %D%/census.h %D%/census
 	%D%/links.c %D%/links.h %D%/opaque.c %D%/own.c %D%/kinds.def
 tests_model_harness_LDADD = libhost.la $(ZLIB_LIBS)
 check_PROGRAMS += %D%/test_holes
-tests_model_test_holes_SOURCES = %D%/test_holes.c %D%/text.c %D%/text.h %D%/links.c %D%/links.h %D%/own.c %D%/kinds.def
+hole_sources = %D%/hole.c %D%/hole.h %D%/text.c %D%/text.h %D%/run.c %D%/run.h %D%/census.c %D%/census.h %D%/opaque.c \
+	%D%/links.c %D%/links.h %D%/own.c %D%/kinds.def
+tests_model_test_holes_SOURCES = %D%/test_holes.c $(hole_sources)
+check_PROGRAMS += %D%/test_steps
+tests_model_test_steps_SOURCES = %D%/test_steps.c $(hole_sources)
 script_tests += %D%/check.sh
 EXTRA_DIST += %D%/README.md %D%/capture_model.py %D%/eager.py %D%/programs.py %D%/holes.py %D%/shrink.py \
 	%D%/faults.py %D%/random %D%/programs.txt.gz

@@ -1,146 +1,7 @@
 /* The smallest program for each doubtful rule of captured calls: results are eager's, and counts are those that
  * `capture_model.py --holes` prints for it. holes.py has the same functions. */
 #include "tests/lib/check.h"
-#include "tests/model/links.h"
-#include <math.h>
-
-/* One argument: 'f' or 'i', its numbers. */
-typedef struct { char kind; uint32_t n; double v[10]; } value;
-typedef struct { value at[2]; uint32_t n; } inputs;
-/* eager: answered eagerly, by resuming or from the start. */
-typedef struct { uint32_t segments, captures, disagreements, eager, opened, growths, restarts; } numbers;
-
-#define F(...) {'f', sizeof((double[]){__VA_ARGS__}) / sizeof(double), {__VA_ARGS__}}
-#define I(...) {'i', sizeof((double[]){__VA_ARGS__}) / sizeof(double), {__VA_ARGS__}}
-
-/* -- one hole ------------------------------------------------------------------------------------------------------ */
-
-typedef struct {
-    bp_runtime *rt;
-    bp_ctx *c, *eager;
-    bp_callable *g;
-    program p; /* its mode alone: for links.c */
-    links links;
-    bool rounds;
-} hole;
-
-static bp_tensor *make(bp_ctx *c, const value *v)
-{
-    int64_t n = v->n, ints[10];
-    for (uint32_t i = 0; i < v->n; i++)
-        ints[i] = (int64_t)v->v[i];
-    return bp_tensor_from(c, v->kind == 'f' ? BP_F64 : BP_I64, 1, &n, v->kind == 'f' ? (const void *)v->v : ints);
-}
-
-static void expect_equal(hole *h, bp_tensor *got, bp_tensor *want)
-{
-    double a[10], b[10];
-    size_t n = (size_t)bp_tensor_numel(want);
-    assert_int_equal(bp_tensor_numel(got), n);
-    assert_int_equal(bp_tensor_dtype(got), bp_tensor_dtype(want));
-    assert_int_equal(bp_tensor_read(h->c, got, a, n * 8), BP_OK);
-    assert_int_equal(bp_tensor_read(h->eager, want, b, n * 8), BP_OK);
-    for (size_t i = 0; i < n; i++)
-        if (memcmp(&a[i], &b[i], 8) && !(h->rounds && fabs(a[i] - b[i]) < 1e-12))
-            fail_msg("element %zu is %.17g, eager has %.17g", i, a[i], b[i]);
-}
-
-/* One call on both sides: status, results and what became of the arguments are equal. */
-static void call(hole *h, bp_fn fn, const inputs *in)
-{
-    bp_tensor *mine[2], *its[2];
-    bp_value a[2], b[2];
-    bp_outputs got = {0}, want = {0};
-    bp_scope_begin(h->c);
-    bp_scope_begin(h->eager);
-    for (uint32_t i = 0; i < in->n; i++) {
-        a[i] = bp_arg_of_tensor(mine[i] = make(h->c, &in->at[i]));
-        b[i] = bp_arg_of_tensor(its[i] = make(h->eager, &in->at[i]));
-    }
-    bp_args x = {a, in->n}, y = {b, in->n};
-    bp_manual_seed(h->c, 1);
-    bp_manual_seed(h->eager, 1);
-    bp_status st = bp_call(h->c, h->g, &x, &got);
-    assert_int_equal(bp_run_eager(h->eager, fn, NULL, &y, &want), st);
-    bp_error_clear(h->c);
-    bp_error_clear(h->eager);
-    assert_int_equal(st == BP_OK ? got.n : 0, st == BP_OK ? want.n : 0);
-    for (uint32_t i = 0; st == BP_OK && i < got.n; i++)
-        expect_equal(h, got.at[i], want.at[i]);
-    for (uint32_t i = 0; i < in->n; i++)
-        expect_equal(h, mine[i], its[i]);
-    for (uint32_t i = 0; st == BP_OK && i < got.n; i++) {
-        for (uint32_t j = 0; j < i; j++)
-            assert_int_equal(bp_tensor_same_storage(got.at[i], got.at[j]),
-                             bp_tensor_same_storage(want.at[i], want.at[j]));
-        for (uint32_t j = 0; j < in->n; j++)
-            assert_int_equal(bp_tensor_same_storage(got.at[i], mine[j]), bp_tensor_same_storage(want.at[i], its[j]));
-    }
-    bp_scope_end(h->c);
-    bp_scope_end(h->eager);
-}
-
-static void drop_log(void *arg, const char *text, size_t n)
-{
-    (void)arg, (void)text, (void)n;
-}
-
-static hole open_hole(const char *mode, bp_fn fn)
-{
-    hole h = {.p = {.mode = mode}, .rounds = !strcmp(mode, "another")};
-    h.rt = bp_runtime_new(NULL);
-    h.c = bp_ctx_new(h.rt);
-    h.eager = bp_ctx_new(h.rt);
-    bp_set_log(h.rt, drop_log, NULL);
-    bp_set_default_dtype(h.c, BP_F64);
-    bp_set_default_dtype(h.eager, BP_F64);
-    bp_compile_options o = {.backend_fn = links_backend(&h.p), .dynamic = -1};
-    h.g = bp_compile(h.c, fn, &o);
-    assert_non_null(h.g);
-    return h;
-}
-
-static void close_hole(hole *h)
-{
-    bp_callable_unref(h->g);
-    bp_ctx_destroy(h->c);
-    bp_ctx_destroy(h->eager);
-    bp_runtime_unref(h->rt);
-}
-
-static void expect_numbers(hole *h, numbers want)
-{
-    bp_callable_stats s = {.size = sizeof s};
-    assert_int_equal(bp_stats(h->c, h->g, &s), BP_OK);
-    numbers got = {s.graphs, s.captures, s.disagreements, s.eager_calls, s.opened, s.growths, s.restarts};
-    if (memcmp(&got, &want, sizeof got))
-        fail_msg("%u segments, %u captures, %u disagreements, %u eager, %u opened, %u growths, %u restarts; the model "
-                 "has %u, %u, %u, %u, %u, %u, %u", got.segments, got.captures, got.disagreements, got.eager, got.opened,
-                 got.growths, got.restarts, want.segments, want.captures, want.disagreements, want.eager, want.opened,
-                 want.growths, want.restarts);
-}
-
-static void modes(bp_ctx *c, bp_frame *f);
-
-/* Calls fn n times with what `next` gives, and compares the counts. limit: of segments; 0: the default. */
-static void try_hole(const char *mode, bp_fn fn, uint32_t n, inputs (*next)(uint32_t i), uint32_t limit, numbers want)
-{
-    hole h = open_hole(mode, fn);
-    char text[16];
-    snprintf(text, sizeof text, "%u", limit);
-    if (limit)
-        assert_int_equal(bp_set_config(h.c, "accumulated_recompile_limit", text), BP_OK);
-    links_begin(&h.links, &h.p, h.c);
-    for (uint32_t i = 0; i < n; i++) {
-        inputs in = next(i);
-        call(&h, fn, &in);
-    }
-    expect_numbers(&h, want);
-    if (h.links.twice[0] && fn != modes)
-        fail_msg("a graph is compiled twice: %s", h.links.twice);
-    links_end(&h.links);
-    close_hole(&h);
-}
+#include "tests/model/hole.h"
 
 /* -- arguments ----------------------------------------------------------------------------------------------------- */
 
@@ -381,13 +242,6 @@ static void modes(bp_ctx *c, bp_frame *f)
 
 /* -- the tests ----------------------------------------------------------------------------------------------------- */
 
-#define HOLE(name, mode, fn, n, next, limit, ...)          \
-    static void name(void **state)                         \
-    {                                                      \
-        (void)state;                                       \
-        try_hole(mode, fn, n, next, limit, (numbers){__VA_ARGS__}); \
-    }
-
 /*                                                                 segments, captures,
                                                                  disagreements, eager, opened, growths, restarts */
 HOLE(toy_has_3_segments_and_2_captures, "exact", toy, 100, two_signs, 0, 3, 2, 0, 0, 0, 0, 0)
@@ -408,21 +262,20 @@ HOLE(an_output_is_no_argument_s_memory, "exact", copied, 3, always_one, 0, 0, 1,
 HOLE(a_list_that_cannot_grow_leaves_the_old_code, "exact", grown, 6, nine_or_none, 4, 4, 2, 0, 0, 0, 2, 0)
 HOLE(known_outcomes_of_an_open_break_still_match, "exact", opens, 20, up_to_ten, 0, 9, 8, 0, 4, 1, 0, 0)
 HOLE(what_was_asked_is_handed_on, "exact", told, 12, halves, 0, 3, 2, 0, 0, 0, 1, 0)
-HOLE(modes_are_part_of_a_segment_s_key, "exact", modes, 12, halves, 0, 3, 2, 0, 0, 0, 0, 0)
+HOLE(modes_are_part_of_a_segment_s_key, "modes", modes, 12, halves, 0, 3, 2, 0, 0, 0, 0, 0)
 
 /* The link goes on serving: it runs at each call, bad ones too. */
 static void a_bad_index_blames_no_link(void **state)
 {
     (void)state;
-    hole h = open_hole("elide", gather);
-    links_begin(&h.links, &h.p, h.c);
+    hole h;
+    hole_open(&h, "elide", gather);
     for (uint32_t i = 0; i < 6; i++) {
         inputs in = some_bad(i);
-        call(&h, gather, &in);
+        hole_call(&h, &in);
     }
     assert_int_equal(h.links.runs[0], 6);
-    links_end(&h.links);
-    close_hole(&h);
+    hole_close(&h);
 }
 
 int main(void)
