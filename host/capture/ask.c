@@ -51,11 +51,13 @@ static bool break_at(trace *t, enum ask_kind kind, ref r, outcome *o)
     it.brk.value = r;
     if (t->r->fullgraph)
         return refuse_break(t, kind), false;
+    if (trace_seeded(t))
+        return trace_stop(t, TRACE_DECLINED, "\"%s\" seeds the generator", t->r->name), false;
     if (trace_emit(t, &it) != BP_OK || trace_cut(t) != BP_OK)
         return false;
     if (t->nbreaks++ < t->r->nlog) {
         *o = t->r->log[t->nbreaks - 1];
-        return true;
+        return !t->r->resume || t->nbreaks < t->r->nlog || trace_go_real(t) == BP_OK;
     }
     if (t->nbreaks > t->r->break_limit)
         return trace_stop(t, TRACE_OPEN, "a path of more than %u breaks", t->r->break_limit), false;

@@ -53,6 +53,37 @@ static bp_status add_outs(trace *t, const bp_frame *f, item *end)
     return BP_OK;
 }
 
+/* -- the state in mid-path ----------------------------------------------------------------------------------------- */
+
+/* How many references to each handle are the trace's own. */
+static uint32_t *own_refs(trace *t)
+{
+    uint32_t *own = arena_array(&t->arena, t->handles.len, sizeof *own);
+    for (uint32_t i = 1; own && i < t->handles.len; i++)
+        own[i] = 1;
+    for (uint32_t i = 1; own && i < t->values.len; i++)
+        if (trace_handle_of(t, t->values.at[i].fake))
+            own[t->values.at[i].fake->fake_id]++;
+    return own;
+}
+
+static bool find_live(trace *t)
+{
+    const uint32_t *own = own_refs(t);
+    if (!own)
+        return false;
+    for (uint32_t i = 0; i < t->storages.len; i++)
+        t->storages.at[i]->lives = false;
+    for (uint32_t i = 1; i < t->handles.len; i++)
+        t->handles.at[i].fs->lives |= atomic_load(&t->handles.at[i].t->refs) > own[i];
+    return true;
+}
+
+static bool is_made(const fake_storage *fs)
+{
+    return fs->source < 0 && fs->base;
+}
+
 static int by_source(const void *a, const void *b)
 {
     uint32_t x = ((const write_spec *)a)->source, y = ((const write_spec *)b)->source;
@@ -77,6 +108,26 @@ static bp_status add_writes(trace *t, item *end)
     end->end.writes = writes;
     return BP_OK;
 }
+
+bp_status trace_state(trace *t, item *state)
+{
+    out_spec *outs = arena_array(&t->arena, t->storages.len, sizeof *outs);
+    if (!outs || !find_live(t))
+        return trace_nomem(t);
+    for (uint32_t i = 0; i < t->storages.len; i++) {
+        fake_storage *fs = t->storages.at[i];
+        fs->made = 0;
+        if (!is_made(fs) || !fs->lives)
+            continue;
+        TRY(describe(t, t->handles.at[fs->base].t, &outs[state->end.nouts]));
+        fs->made = ++state->end.nouts;
+    }
+    state->end.outs = outs;
+    state->end.rng_total = t->rng;
+    return add_writes(t, state);
+}
+
+/* -- the end ------------------------------------------------------------------------------------------------------- */
 
 bp_status trace_finish(trace *t, bp_frame *f)
 {

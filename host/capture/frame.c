@@ -29,6 +29,12 @@ trace *capture_current(bp_ctx *c)
     return slot ? slot->current : NULL;
 }
 
+trace *capture_resumed(bp_ctx *c)
+{
+    capture_slot *slot = c->slot[CTX_CAPTURE];
+    return slot ? slot->resumed : NULL;
+}
+
 /* -- life ---------------------------------------------------------------------------------------------------------- */
 
 bp_status args_check(bp_ctx *c, const bp_args *args)
@@ -133,8 +139,8 @@ static const bp_value *argument(bp_frame *f, uint32_t i, const char *name)
 {
     if (!ctx_ok(f->c))
         return NULL;
-    if (i < f->nargs)
-        return &f->args[i];
+    if (i < f->nargs) /* a trace's inputs may have moved */
+        return f->trace ? &f->trace->r->vals->inputs[i] : &f->args[i];
     ctx_fail(f->c, BP_INVALID_ARGUMENT, "argument %u \"%s\": the call passed %u arguments", i, name ? name : "?",
              f->nargs);
     return NULL;
@@ -142,7 +148,7 @@ static const bp_value *argument(bp_frame *f, uint32_t i, const char *name)
 
 static bp_tensor *tensor_argument(bp_frame *f, uint32_t i, const char *name, bool optional)
 {
-    if (f->trace)
+    if (f->trace && f->trace->why != TRACE_RESUMED)
         return trace_arg(f->trace, i, name, optional);
     const bp_value *v = argument(f, i, name);
     if (!v || (optional && v->kind == BP_VALUE_NONE))
@@ -152,7 +158,7 @@ static bp_tensor *tensor_argument(bp_frame *f, uint32_t i, const char *name, boo
 
 static const bp_value *plain_argument(bp_frame *f, uint32_t i, const char *name, uint32_t kind)
 {
-    if (f->trace)
+    if (f->trace && f->trace->why != TRACE_RESUMED)
         return trace_plain_arg(f->trace, i, name, kind);
     const bp_value *v = argument(f, i, name);
     return v && arg_fits(f->c, i, name, v, kind) ? v : NULL;
@@ -218,6 +224,7 @@ void bp_return(bp_frame *f, bp_tensor *t)
 {
     if (!ctx_ok(f->c))
         return;
+    t = t ? capture_real(f->c, t) : NULL;
     if (vec_push(&f->returns, t))
         t ? (void)tensor_ref(t) : (void)0;
     else

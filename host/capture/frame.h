@@ -31,9 +31,15 @@ bp_status frame_give(bp_frame *f, bp_outputs *outs);
 bp_status outputs_reserve(bp_ctx *c, bp_outputs *outs, uint32_t n);
 
 /* -- a context's part in captures -- */
-typedef struct { trace *current; uint32_t turn, depth; } capture_slot;
+typedef struct {
+    trace *current; /* the capture that runs */
+    trace *resumed; /* the innermost function that went on for real behind a replay */
+    uint32_t turn, depth;
+} capture_slot;
 /* NULL: out of memory, the context says so. */
 capture_slot *capture_slot_get(bp_ctx *c);
 /* The capture that runs on this context, or NULL. */
 trace *capture_current(bp_ctx *c);
+/* The innermost function of this context that went on for real behind a replay, or NULL. */
+trace *capture_resumed(bp_ctx *c);
 #endif

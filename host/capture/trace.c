@@ -312,6 +312,8 @@ static trace *create(bp_ctx *c, const trace_request *r)
     t->c = c;
     t->r = r;
     t->modes = c->ambient;
+    t->seed = c->seed;
+    t->offset = c->rng_offset;
     t->slices = (slicer){.c = c, .vals = r->vals, .rng_base = r->rng_base, .item_of = item_of, .arg = t};
     while (!t->epoch) /* 0 marks tensors of no capture */
         t->epoch = atomic_fetch_add(&epochs, 1) + 1;
@@ -385,6 +387,28 @@ static void classify(trace *t)
         diag_clear(&c->diag);
 }
 
+bool trace_seeded(const trace *t)
+{
+    return t->c->seed != t->seed || t->c->rng_offset != t->offset;
+}
+
+/* The context is put back as it was before the function ran. */
+static void end_capture(trace *t)
+{
+    bp_ctx *c = t->c;
+    c->capturing--;
+    capture_slot_get(c)->current = NULL;
+    c->ambient = t->modes;
+    if (trace_seeded(t) && t->why == TRACE_RETURNED)
+        t->why = TRACE_RUNNING;
+    if (trace_seeded(t))
+        trace_stop(t, TRACE_DECLINED, "\"%s\" seeds the generator", t->r->name);
+    c->seed = t->seed;
+    c->rng_offset = t->offset;
+    classify(t);
+    vec_last(&t->segments).nsources = t->sources.len;
+}
+
 trace *trace_run(bp_ctx *c, const trace_request *r)
 {
     capture_slot *slot = capture_slot_get(c);
@@ -392,7 +416,6 @@ trace *trace_run(bp_ctx *c, const trace_request *r)
     if (!t)
         return NULL;
     bp_frame f;
-    uint64_t rng = c->rng_offset, seed = c->seed;
     frame_init(&f, c, r->vals->inputs, r->vals->nargs, r->user);
     f.trace = slot->current = t;
     c->capturing++;
@@ -400,18 +423,10 @@ trace *trace_run(bp_ctx *c, const trace_request *r)
     if (frame_run(&f, r->fn) == BP_OK && t->why == TRACE_RUNNING)
         trace_finish(t, &f);
     c->modes = t->mode.below; /* also when the function left modes of its own */
-    c->capturing--;
-    slot->current = NULL;
-    c->ambient = t->modes;
-    bool seeded = c->seed != seed || c->rng_offset != rng;
-    if (seeded && t->why == TRACE_RETURNED)
-        t->why = TRACE_RUNNING;
-    if (seeded)
-        trace_stop(t, TRACE_DECLINED, "\"%s\" seeds the generator", r->name);
-    c->seed = seed;
-    c->rng_offset = rng;
-    classify(t);
-    vec_last(&t->segments).nsources = t->sources.len;
+    if (t->why == TRACE_RESUMED)
+        trace_end_real(t, &f);
+    else
+        end_capture(t);
     frame_fini(&f);
     trace_poison(t);
     return t;

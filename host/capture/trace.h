@@ -19,8 +19,18 @@ enum trace_end {
     TRACE_FAILED,    /* the function's own error: eager says it in its words (C1.5) */
     TRACE_DECLINED,  /* something that is not captured: such calls run eagerly, for `reason` */
     TRACE_REFUSED,   /* the caller's mistake: the context has the error */
-    TRACE_IMPURE     /* the prefix differs from the recorded one (C5.4) */
+    TRACE_IMPURE,    /* the prefix differs from the recorded one (C5.4) */
+    TRACE_RESUMED    /* it went on for real behind the log, to its end or to an error, which the context has */
 };
+
+/* Eager resumption (C3.6): when the log is used up, the trace's fakes become real and the function goes on. */
+typedef struct {
+    /* Writes what the function has written so far (an end without results), moves the generator, and gives a tensor
+     * for each of state's outs, a reference each. A failure must come before the first write. */
+    bp_status (*commit)(void *arg, const item *state, bp_tensor **made);
+    void *arg;
+    bp_outputs *outs;             /* what the function returned, when it returned without an error */
+} trace_resume;
 
 typedef struct {
     bp_fn fn;
@@ -33,6 +43,7 @@ typedef struct {
     uint32_t node_limit, break_limit;
     uint64_t rng_base;            /* generator offset at the start of the transaction */
     bool fullgraph;               /* a break is an error */
+    const trace_resume *resume;   /* NULL: a capture */
 } trace_request;
 
 /* Where an input comes from. Arguments first, then attributes. */
@@ -63,6 +74,8 @@ typedef struct fake_storage {
     int32_t source;               /* >= 0: an input's memory; -1: made by the function */
     uint32_t number, base;        /* base: the handle of the whole; 0 for a group */
     bool written, guarded;        /* guarded: its overlaps are checked from some segment on */
+    bool lives;                   /* the function still holds a handle of it; set by trace_state */
+    uint32_t made;                /* its place in the last trace_state, from 1 */
     struct fake_storage *group;
     bp_tensor *flat;              /* of a group: the fake of the range */
 } fake_storage;
@@ -87,6 +100,7 @@ typedef struct { const storage *real; bp_tensor *fake; } trace_flat;
 
 struct trace {
     dispatch_mode mode;           /* first */
+    struct trace *outer;          /* the one around it that has resumed, on this context */
     bp_ctx *c;
     const trace_request *r;
     arena arena;
@@ -108,6 +122,7 @@ struct trace {
     slicer slices;
     uint64_t rng;                 /* increment so far */
     ambient modes;                /* of the context when the call began */
+    uint64_t seed, offset;        /* its generator then */
     VEC(trace_flat) flats;        /* fakes of whole input storages */
 };
 
@@ -130,6 +145,8 @@ bool trace_ask(trace *t, enum ask_kind kind, bp_tensor *h, outcome *out);
 /* Ends the capture: the first reason counts. Everything after it does nothing. Returns a code that is not 0. */
 BP_PRINTF(3, 4) bp_status trace_stop(trace *t, enum trace_end why, const char *fmt, ...);
 bp_status trace_nomem(trace *t);
+/* The function has set the generator: what lies behind is not captured, and not replayed. */
+bool trace_seeded(const trace *t);
 /* Records a call; first becomes the ref of its first result. */
 /* args: refs, in the trace's arena. fakes: of the results, when their metadata are known; NULL: by the shape rule. */
 bp_status trace_node(trace *t, const op_row *op, const bp_value *args, bp_tensor *const *fakes, uint32_t nfakes,
@@ -159,5 +176,16 @@ bool arg_fits(bp_ctx *c, uint32_t i, const char *name, const bp_value *v, uint32
 bp_status trace_call(bp_ctx *c, dispatch_mode *self, void *op_call);
 /* finish.c */
 bp_status trace_finish(trace *t, bp_frame *f);
+/* What a commit in mid-path must make and write: outs are the storages that the function made and can still reach. */
+bp_status trace_state(trace *t, item *state);
 void trace_poison(trace *t);
+/* resume.c */
+/* The log is used up: what is behind it runs for real. */
+bp_status trace_go_real(trace *t);
+/* The function has ended; its results are given. */
+void trace_end_real(trace *t, bp_frame *f);
+/* The input that a handle of a resumed function stands for; else h itself. */
+bp_tensor *capture_real(bp_ctx *c, bp_tensor *h);
+/* Copies v, with every tensor in it the real one; memory from a. False: out of memory. */
+bool capture_real_value(bp_ctx *c, arena *a, const bp_value *v, bp_value *to);
 #endif

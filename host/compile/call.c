@@ -15,6 +15,16 @@ step call_eager(call *k, const char *fmt, ...)
     return STEP_EAGER;
 }
 
+step call_eager_here(call *k, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(k->reason, sizeof k->reason, fmt, ap);
+    va_end(ap);
+    k->resumes = true;
+    return STEP_EAGER;
+}
+
 step call_eager_on_error(call *k)
 {
     snprintf(k->reason, sizeof k->reason, "%.500s", k->c->diag.message);
@@ -38,8 +48,8 @@ void call_release(call *k)
 
 /* -- running a function -------------------------------------------------------------------------------------------- */
 
-/* Modes that a function leaves switched are put back: what runs next must not depend on how this call was answered. */
-static void restore_modes(bp_ctx *c, const ambient *before, const char *name)
+/* What runs next must not depend on how this call was answered. */
+void function_restore_modes(bp_ctx *c, const ambient *before, const char *name)
 {
     if (!memcmp(&c->ambient, before, sizeof *before))
         return;
@@ -81,7 +91,7 @@ static bp_status run_eagerly(bp_ctx *c, bp_callable *g, const bp_args *inputs, b
 {
     ambient before = c->ambient;
     bp_status st = function_run(c, g->fn, g->user, inputs, outs);
-    restore_modes(c, &before, g->code ? g->code->is.name : "a function");
+    function_restore_modes(c, &before, g->code ? g->code->is.name : "a function");
     return st;
 }
 
@@ -104,7 +114,8 @@ static bp_status begin(call *k, bp_ctx *c, bp_callable *g, const bp_args *inputs
     k->outs = outs;
     k->rng_base = c->rng_offset;
     k->node = NULL;
-    k->claimed = k->captured = k->borrowed = false;
+    k->nlog = 0;
+    k->claimed = k->captured = k->borrowed = k->resumes = false;
     k->reason[0] = 0;
     memset(&k->fresh, 0, sizeof k->fresh);
     memset(&k->guesses, 0, sizeof k->guesses);
@@ -151,6 +162,8 @@ static bp_status call_inside(bp_ctx *c, bp_callable *g, const bp_args *inputs, b
             code_count(k.st, hits, 1);
         else if (s == STEP_EAGER)
             note_eager(&k);
+        if (s == STEP_EAGER && k.resumes && k.nlog)
+            s = call_resume(&k);
     }
     end(&k);
     code_leave(c, e);
@@ -167,6 +180,19 @@ static bp_status check_owner(bp_ctx *c)
     return BP_OK;
 }
 
+/* A function that has resumed holds handles of its inputs: it passes the inputs. */
+static bp_status real_args(bp_ctx *c, arena *own, const bp_args *from, bp_args *to)
+{
+    *to = (bp_args){arena_array(own, from->n, sizeof *to->at), from->n};
+    bool ok = to->at != NULL;
+    for (uint32_t i = 0; ok && i < from->n; i++)
+        ok = capture_real_value(c, own, &from->at[i], &to->at[i]);
+    if (ok)
+        return BP_OK;
+    arena_fini(own);
+    return ctx_nomem(c);
+}
+
 bp_status bp_call(bp_ctx *c, bp_callable *g, const bp_args *inputs, bp_outputs *outputs)
 {
     if (!ctx_ok(c))
@@ -177,9 +203,16 @@ bp_status bp_call(bp_ctx *c, bp_callable *g, const bp_args *inputs, bp_outputs *
     TRY(args_check(c, inputs));
     if (capture_current(c))
         return run_inlined(c, g, inputs, outputs);
+    arena own = {0};
+    bp_args real;
+    if (capture_resumed(c) && inputs) {
+        TRY(real_args(c, &own, inputs, &real));
+        inputs = &real;
+    }
     c->busy++;
     bp_status st = g->disabled ? run_eagerly(c, g, inputs, outputs) : call_inside(c, g, inputs, outputs);
     c->busy--;
+    arena_fini(&own);
     return st;
 }
 

@@ -42,10 +42,12 @@ typedef struct call {
     bindings vals;
     uint64_t rng_base;    /* the generator's offset when the call began */
     tree_node *node;      /* the last one that was run; NULL: none yet */
-    outcome log[BREAK_LIMIT + 1]; /* what its breaks gave: node->depth + 1 of them */
+    outcome log[BREAK_LIMIT + 1]; /* what its breaks gave */
+    uint32_t nlog;        /* how many of them: node->depth + 1, or node->depth when the last one is not known */
     bool claimed;         /* this call may change the state */
     bool borrowed;        /* it walks the default region's tree for an isolated callable, and only reads it */
     bool captured;        /* it did */
+    bool resumes;         /* with STEP_EAGER: behind k->node, not from the start */
     char reason[512];
     /* the path that a capture of this call gave: not published before it has run */
     VEC(tree_node *) fresh;
@@ -55,6 +57,9 @@ typedef struct call {
 
 /* Leaves why the call runs eagerly. Returns STEP_EAGER. */
 BP_PRINTF(2, 3) step call_eager(call *k, const char *fmt, ...);
+/* The same when nothing has failed: what the call has is right, and only what lies behind is not compiled. It goes on
+ * from there (C3.6). */
+BP_PRINTF(2, 3) step call_eager_here(call *k, const char *fmt, ...);
 /* The same for an error that is pending: eager answers it, in its own words. Clears it. */
 step call_eager_on_error(call *k);
 /* Where the walk has come to: inputs known there, breaks behind it. */
@@ -78,7 +83,7 @@ bp_tensor *call_value(call *k, ref r);
 /* miss.c: an unseen outcome or a new call: limits, then a capture. Gives the first new node. */
 step call_miss(call *k, place *at, tree_node *parent, outcome out, tree_node **n);
 /* The function captured anew, along what this call has observed up to the end of n (NULL: nothing). NULL: no memory. */
-trace *call_trace(call *k, const tree_node *n);
+trace *call_trace(call *k, const tree_node *n, const trace_resume *resume);
 /* Adds the time since `began` to a total and logs it. */
 void call_took(call *k, _Atomic uint64_t *total, const char *stage, const char *what, uint64_t began);
 /* graft.c: the capture's new segments as nodes behind parent, in k->fresh. */
@@ -93,11 +98,19 @@ step call_build(call *k, tree_node *n, segment_use **use);
 step call_run_segment(call *k, tree_node *n);
 /* commit.c: the epilogue of a path that has run to its end. */
 step call_commit(call *k, const tree_node *n);
+/* The same in mid-path: state's outs are given to the caller, a reference each. Nothing is written when it fails. */
+bp_status call_commit_state(call *k, const item *state, bp_tensor **made);
+/* resume.c: the function runs again in replay, and for real behind what this call has observed. STEP_EAGER: that cannot
+ * be done, and nothing is written. */
+step call_resume(call *k);
 /* check.c: check_capture: the function is captured again before a commit, and must record the same. */
 step call_recheck(call *k, const tree_node *n);
 
 /* Runs fn on the context as it is: eagerly, or inlined into a capture. */
 bp_status function_run(bp_ctx *c, bp_fn fn, void *user, const bp_args *inputs, bp_outputs *outs);
+
+/* Modes that a function left switched are put back, with a warning. */
+void function_restore_modes(bp_ctx *c, const ambient *before, const char *name);
 
 /* -- canonical graphs: results of a node's items, numbered as its canonical graph numbers them -- */
 /* The position of r, which n's own items or its recomputed ones make; UINT32_MAX: neither. */

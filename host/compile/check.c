@@ -16,7 +16,7 @@ step call_recheck(call *k, const tree_node *n)
 {
     if (!wants_recheck(k, n))
         return STEP_OK;
-    trace *t = call_trace(k, n);
+    trace *t = call_trace(k, n, NULL);
     if (!t)
         return STEP_FAILED;
     step s = STEP_OK;

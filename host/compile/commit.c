@@ -207,6 +207,28 @@ static step finish(commit *m)
     return STEP_DONE;
 }
 
+bp_status call_commit_state(call *k, const item *state, bp_tensor **made)
+{
+    uint32_t nouts = state->end.nouts, nwrites = state->end.nwrites;
+    bp_tensor **at = calloc(2 * (size_t)nouts + 1, sizeof *at);
+    write_job *jobs = calloc((size_t)nwrites + 1, sizeof *jobs);
+    commit m = {k, state, at, at ? at + nouts : NULL, jobs};
+    bp_status st = at && jobs ? BP_OK : ctx_nomem(k->c);
+    if (st == BP_OK)
+        st = make_outputs(&m);
+    if (st == BP_OK)
+        st = prepare_writes(&m);
+    if (st == BP_OK)
+        write_inputs(&m);
+    if (at && jobs)
+        drop(&m, st != BP_OK);
+    for (uint32_t i = 0; st == BP_OK && i < nouts; i++)
+        made[i] = at[i];
+    free(at);
+    free(jobs);
+    return st;
+}
+
 step call_commit(call *k, const tree_node *n)
 {
     const item *end = n->term;

@@ -185,7 +185,7 @@ step call_graft(call *k, const trace *t, tree_node *parent)
             note_leaf(k, t, n);
     }
     if (!k->fresh.len)
-        return call_eager(k, "%s", t->reason);
+        return call_eager_here(k, "%s", t->reason);
     if (t->why == TRACE_OPEN)
         atomic_store(&n->open, true);
     return call_supply(k, parent) == BP_OK ? STEP_OK : STEP_FAILED;

@@ -28,7 +28,7 @@ static step hit(call *k, enum code_limit limit, const char *name, int64_t value)
         log_warn(k->c->rt, "hit config.%s (%lld)\n   function: \"%s\" (%s:%d)\n   last reason: %s\n"
                            "To log all recompilation reasons, use BACKPLANE_LOGS=recompiles.",
                  name, (long long)value, is->name, is->file, is->line, reason);
-    return call_eager(k, "%s (%lld) is reached", name, (long long)value);
+    return call_eager_here(k, "%s (%lld) is reached", name, (long long)value);
 }
 
 static void print_values(const tree_node *n, buf *out)
@@ -56,7 +56,7 @@ static step open_break(call *k, tree_node *n, outcome out)
     }
     buf value = {0};
     outcome_print(out, &value);
-    step s = call_eager(k, "the break at %s:%d is open, and gave %s", n->term->file ? n->term->file : "?",
+    step s = call_eager_here(k, "the break at %s:%d is open, and gave %s", n->term->file ? n->term->file : "?",
                         n->term->line, buf_text(&value));
     buf_fini(&value);
     return s;
@@ -131,14 +131,13 @@ static const item **path_items(const tree_node *n, uint32_t *count)
     return items;
 }
 
-trace *call_trace(call *k, const tree_node *n)
+trace *call_trace(call *k, const tree_node *n, const trace_resume *resume)
 {
     bp_runtime *rt = k->c->rt;
     trace_request r = {.fn = k->g->fn, .user = k->g->user, .name = k->g->code->is.name, .vals = &k->vals,
                        .log = k->log, .break_limit = BREAK_LIMIT, .rng_base = k->rng_base,
-                       .node_limit = (uint32_t)config_int(rt, KEY_TRACE_NODE_LIMIT), .fullgraph = k->g->fullgraph};
-    if (n)
-        r.nlog = n->term->kind == ITEM_BREAK ? n->depth + 1 : n->depth;
+                       .nlog = n ? k->nlog : 0, .node_limit = (uint32_t)config_int(rt, KEY_TRACE_NODE_LIMIT),
+                       .fullgraph = k->g->fullgraph, .resume = resume};
     const item **expect = path_items(n, &r.nexpect);
     if (!expect)
         return ctx_nomem(k->c), NULL;
@@ -174,7 +173,7 @@ static step capture(call *k, tree_node *parent)
     k->captured = true;
     code_count(k->st, captures, 1);
     uint64_t began = clock_ns();
-    trace *t = call_trace(k, parent);
+    trace *t = call_trace(k, parent, NULL);
     call_took(k, &k->st->capture_ns, "capture", k->g->code->is.name, began);
     if (!t)
         return STEP_FAILED;
@@ -222,7 +221,7 @@ step call_miss(call *k, place *at, tree_node *parent, outcome out, tree_node **n
     if (s != STEP_OK)
         return s;
     if (!call_claim(k))
-        return call_eager(k, "another thread is capturing or compiling \"%s\"", k->g->code->is.name);
+        return call_eager_here(k, "another thread is capturing or compiling \"%s\"", k->g->code->is.name);
     at = parent ? node_place(parent, out) : at;
     *n = call_pick(k, at, before); /* somebody else may have put it there meanwhile */
     if (*n)

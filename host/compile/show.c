@@ -22,7 +22,8 @@ static bp_callable_stats stats_of(const code_state *s)
                                .restarts = code_counter(s, restarts),
                                .growths = code_counter(s, growths),
                                .disagreements = code_counter(s, disagreements),
-                               .opened = code_counter(s, opened)};
+                               .opened = code_counter(s, opened),
+                               .resumed = code_counter(s, resumed)};
 }
 
 bp_status bp_stats(bp_ctx *c, const bp_callable *g, bp_callable_stats *out)
@@ -177,8 +178,9 @@ static void print_counters(report *r)
 {
     bp_callable_stats s = stats_of(r->s);
     buf_printf(&r->out, "graphs: %u, break sites: %u, outcomes: %u\n", s.graphs, s.break_sites, s.outcomes);
-    buf_printf(&r->out, "captures: %u, recompiles: %u, entries: %u, hits: %u, eager calls: %u, restarts: %u\n",
-               s.captures, s.recompiles, s.entries, s.hits, s.eager_calls, s.restarts);
+    buf_printf(&r->out,
+               "captures: %u, recompiles: %u, entries: %u, hits: %u, eager calls: %u (%u resumed), restarts: %u\n",
+               s.captures, s.recompiles, s.entries, s.hits, s.eager_calls, s.resumed, s.restarts);
     buf_printf(&r->out, "operators: %u, capturing took %.3f ms, compiling %.3f ms\n", count_operators(r->s),
                (double)atomic_load(&r->s->capture_ns) * 1e-6, (double)atomic_load(&r->s->compile_ns) * 1e-6);
     buf_printf(&r->out, "nodes evaluated for slices: %u, growths: %u, disagreements: %u, opened breaks: %u\n", s.slices,

@@ -66,6 +66,7 @@ static step take_outcome(call *k, tree_node *n, outcome *out)
     if (!t || outcome_read(k->c, n->term->brk.ask, t, out) != BP_OK)
         return call_eager_on_error(k);
     k->log[n->depth] = *out;
+    k->nlog = n->depth + 1;
     if (k->next_fresh == k->fresh.len)
         return STEP_OK;
     if (outcome_eq(k->guesses.at[k->next_fresh - 1], *out)) /* n was fresh, and something hangs behind it */
@@ -88,8 +89,10 @@ static step visit(call *k, tree_node *n)
     }
     if (fresh && publish(k, n) != BP_OK)
         return STEP_FAILED;
+    if (!n->term) /* a leaf: what lies behind the last break is not compiled (C1.5) */
+        return call_eager_here(k, "%s", n->reason);
     k->node = n;
-    return n->term ? STEP_OK : call_eager(k, "%s", n->reason);
+    return STEP_OK;
 }
 
 step call_walk(call *k)

@@ -210,6 +210,7 @@ typedef struct {
     uint32_t size; /* sizeof, by the caller */
     uint32_t graphs, break_sites, outcomes, captures, compiles, segments, entries, hits, eager_calls, recompiles;
     uint32_t slices, restarts, growths, disagreements, opened;
+    uint32_t resumed; /* of eager_calls: those that went on behind what compiled segments had computed */
 } bp_callable_stats;
 BP_EXPORT bp_status bp_stats(bp_ctx *c, const bp_callable *g, bp_callable_stats *out);
 /* code_parts of every entry and tree node, one a line. */
