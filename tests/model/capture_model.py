@@ -236,6 +236,7 @@ class Link:
     def compile(self, nodes, outs):
         self.compiles += 1
         if self.compiles == self.fail_compile: raise BackendFailed("compile")
+        own = all(op != "rand" for op, _, _ in nodes)       # what draws is left to the reference
         def run(inputs, seed, offset):
             self.runs += 1
             if self.runs == self.fail_run: raise BackendFailed("run")
@@ -243,7 +244,8 @@ class Link:
             for k, (op, ins, at) in enumerate(nodes):
                 xs = [const_array(r) if r[0] == "c" else val[r] for r in ins]
                 val["t", k] = Generator.draw(seed, offset + at[1], at[0]) if op == "rand" else xs[0] if \
-                    op == "clone" and self.elide else k_sum(xs[0], self.plain) if op == "sum" else KERNEL[op](at, *xs)
+                    op == "clone" and self.elide and own else k_sum(xs[0], self.plain and own) if op == "sum" else \
+                    KERNEL[op](at, *xs)
             return [val["t", k] for k in outs]
         return run
 
@@ -350,7 +352,7 @@ class Host:
                 outs = self.walk(call)
                 self.count("hits", not call.captured)
                 return outs
-            except Limit: return self.resume(call)
+            except Limit: return self.resume(call) if call.log else self.eager(args)
             except NoAnswer:                        # start again from untouched inputs, or go on behind the last commit
                 self.count("restarts")
                 if call.commits and "final" in LITERAL: raise

@@ -2,6 +2,7 @@
 
 Tensors are 1-d views (offset, length, stride) of a storage. Kernels take and give numpy arrays.
 """
+import functools
 import struct
 import numpy as np
 
@@ -24,8 +25,7 @@ DTYPE = {"b": np.bool_, "i": np.int64, "f": np.float64}
 
 
 class Storage:
-    """drawn: its numbers depend on the generator (known in eager only)."""
-    def __init__(self, data, drawn=False): self.data, self.dtype, self.drawn = data, data.dtype.kind, drawn
+    def __init__(self, data): self.data, self.dtype = data, data.dtype.kind
 
 
 class T:
@@ -36,11 +36,23 @@ class T:
     def arr(self): return self.storage.data[self.span()[0]:self.span()[1]:self.stride]
 
 
+@functools.lru_cache(maxsize=None)
+def philox(seed, offset):
+    """Philox4x32-10: number `offset` of a seed, in [0, 1)."""
+    mask = 0xffffffff
+    k0, k1, x0, x1, x2, x3 = seed & mask, seed >> 32, offset & mask, offset >> 32, 0, 0
+    for _ in range(10):
+        a, b = 0xd2511f53 * x0, 0xcd9e8d57 * x2
+        x0, x1, x2, x3 = b >> 32 ^ x1 ^ k0, b & mask, a >> 32 ^ x3 ^ k1, a & mask
+        k0, k1 = k0 + 0x9e3779b9 & mask, k1 + 0xbb67ae85 & mask
+    return (x0 << 32 | x1) >> 11
+
+
 class Generator:
-    """Stands in for Philox: value k of a seed depends on (seed, k) only."""
+    """Number k of a seed depends on (seed, k) only."""
     def __init__(self, seed): self.seed, self.offset = seed, 0
     @staticmethod
-    def draw(seed, offset, n): return (np.arange(offset, offset + n) * 7919 + seed * 104729) % 1009 / 1009.0 - 0.5
+    def draw(seed, offset, n): return np.array([philox(seed, offset + i) for i in range(n)]) * 2.0 ** -53
 
 
 def num(a): return a.astype(np.int64) if a.dtype.kind == "b" else a
@@ -133,7 +145,6 @@ class World:
     flag, and the grad mode."""
     def __init__(self, seed):
         self.gen, self.effects, self.stash, self.flag, self.grad = Generator(seed), [], [], False, True
-        self.decided = False                        # a random number decided something
 
 
 class Ctx:
@@ -150,9 +161,7 @@ class Ctx:
         v = draw(self.world, at[0])[0].arr() if name == "rand" else \
             KERNEL[name](at, *[t.arr() if isinstance(t, T) else np.array([t]) for t in ts])
         if v.dtype.kind != "b": self.peak = max(self.peak, float(np.abs(v).max()))
-        drawn = name == "rand" or any(t.storage.drawn for t in ts if isinstance(t, T))
-        self.world.decided |= drawn and name == "index"
-        return T(Storage(v, drawn), 0, len(v), m[2])
+        return T(Storage(v), 0, len(v), m[2])
     def view(self, a, off, n, step=1):
         if off < 0 or n < 1 or off + (n - 1) * step >= a.n: raise UserError("view out of range")
         if not self.tr:
@@ -165,9 +174,7 @@ class Ctx:
         if v.n not in (1, a.n): raise UserError("in place: size")
         self.check_apart(a, v)
         if self.tr: self.tr.store(a, self.tr.read(v))
-        else:
-            self.real(a).arr()[:] = self.real(v).arr().astype(DTYPE[a.dtype])
-            self.real(a).storage.drawn |= self.real(v).storage.drawn
+        else: self.real(a).arr()[:] = self.real(v).arr().astype(DTYPE[a.dtype])
         return a
     def inplace(self, name, a, b):
         """An in-place row: its functional row and a write; eager writes at once."""
@@ -193,7 +200,6 @@ class Ctx:
     def ask(self, kind, a):
         if a.n != 1: raise UserError("item of a tensor with more than one element")
         if self.tr: return self.tr.ask(kind, a)
-        self.world.decided |= self.real(a).storage.drawn
         self.said.append(self.answers.pop(0) if self.answers else unbits(bits(kind, self.real(a).arr())))
         return self.said[-1]
     def disabled(self, name, *hs):
@@ -220,13 +226,13 @@ for _op in ("is_true", "item_int", "item_float"):
     setattr(Ctx, _op, lambda self, a, kind={"is_true": "b"}.get(_op, _op[5]): self.ask(kind, a))
 
 
-def fresh(v, drawn=False): return [T(Storage(v, drawn), 0, len(v))]
+def fresh(v): return [T(Storage(v), 0, len(v))]
 def bump(t): return t is not None and t.dtype != "b" and np.add(t.arr(), 1, out=t.arr()) is None or []
-def draw(w, n): w.gen.offset += n; return fresh(Generator.draw(w.gen.seed, w.gen.offset - n, n), True)
+def draw(w, n): w.gen.offset += n; return fresh(Generator.draw(w.gen.seed, w.gen.offset - n, n))
 
 
 OPAQUE = {"print": lambda w, a: w.effects.append(("print", a.arr().tolist())) or [],
-          "count": lambda w, a: w.effects.append(("count",)) or fresh(num(a.arr()) + 1, a.storage.drawn),
+          "count": lambda w, a: w.effects.append(("count",)) or fresh(num(a.arr()) + 1),
           "mutate": lambda w, a: bump(a), "alias": lambda w, a: [T(a.storage, a.off, (a.n + 1) // 2, a.stride)],
            "same": lambda w, a: [a],
           "stash": lambda w, a: w.stash.append(a) or w.stash.__delitem__(slice(0, -3)) or [],

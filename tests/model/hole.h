@@ -25,7 +25,7 @@ typedef struct {
 
 /* mode: of links.h; "modes": exact, and equal graphs may be compiled under several modes. */
 void hole_open(hole *h, const char *mode, bp_fn fn);
-/* One call on both sides: status, results, what became of the arguments, what disabled functions did, what was drawn. */
+/* One call on both sides: status, results, what became of arguments, what disabled functions did, what was drawn. */
 void hole_call(hole *h, const inputs *in);
 /* The counts of its callable. */
 void hole_expect(hole *h, numbers want);

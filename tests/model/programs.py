@@ -152,8 +152,8 @@ class Maker:
         kinds = "bin bin scalar sum cumsum clone view view assign inplace inplace inplace if if if".split()
         for extra in "rand full swap loop item float times opaque opaque again risky nograd call".split():
             if r.random() < 0.35: kinds += [extra] * r.randint(1, 3)
-        if mode != "another" and r.random() < 0.5: kinds += ["where", "int"] + ["index"] * r.randint(0, 1)
-        if mode == "another": kinds = [k for k in kinds if k != "rand"]       # what is drawn is not the model's
+        if mode != "another": kinds += (["where", "int"] + ["index"] * r.randint(0, 1)) * (r.random() < 0.5)
+        else: kinds += ["float"] * r.randint(0, 2) + ["if"] * 2
         self.kinds, self.calls = kinds + ["flag"] * 2 * (mode == "impure"), "call" in kinds
         self.limit = (0.30000000000000004, 0, 0.6000000000000001) if mode == "another" else (0.25, 0, 0.5)
     def reg(self): return f"r{self.r.randrange(REGISTERS)}"
@@ -202,7 +202,6 @@ class Maker:
     def a_nograd(self, block): return [Stmt("nograd", block)]
     def a_opaque(self):
         name = self.r.choice(sorted(OPAQUE))
-        if name == "draw" and self.mode == "another": name = "count"
         return [Stmt(f"print {self.reg()}")] if name == "print" else self.put(f"opaque {name} {self.reg()}")
 
 
@@ -346,10 +345,8 @@ class Session:
             self.calls.append((k, flag, starts, got, did, self.host.answers() if rounded else []))
         return self.check()
     def traits(self):
-        """tame: equal graphs are equal segments; random: numbers are not the model's; decides: nor are counts."""
-        words = self.p.words()
-        draws = "rand" in words or any(s.words[2:4] == ["opaque", "draw"] for s in self.p.statements())
-        return {"tame": not self.wild and "nograd" not in words, "random": draws, "decides": self.world.decided}
+        """tame: equal graphs are equal segments."""
+        return {"tame": not self.wild and "nograd" not in self.p.words()}
     def check(self):
         t, last = self.totals(), max(i for i, c in enumerate(self.plan) if c[2])
         late = sum(c[4].get("captures", 0) for c in self.calls[last:]) if last else 0

@@ -164,15 +164,15 @@ static str word_of(str *s)
     return (str){line.s, n};
 }
 
-/* Equal words; 1 and 1.0 are equal, 0 and -0 are not. tolerant: numbers near each other are. structure: all are. */
-static bool alike(str a, str b, bool tolerant, bool structure)
+/* Equal words; 1 and 1.0 are equal, 0 and -0 are not. tolerant: numbers near each other are. */
+static bool alike(str a, str b, bool tolerant)
 {
     while (a.n || b.n) {
         str x = word_of(&a), y = word_of(&b);
         char *xe, *ye;
         double xv = strtod(x.s, &xe), yv = strtod(y.s, &ye);
         bool numbers = x.n && y.n && xe == x.s + x.n && ye == y.s + y.n;
-        bool equal = numbers && (structure || (xv == yv && signbit(xv) == signbit(yv)) || (tolerant && near(xv, yv)));
+        bool equal = numbers && ((xv == yv && signbit(xv) == signbit(yv)) || (tolerant && near(xv, yv)));
         if (equal || str_eq(x, y))
             continue;
         return false;
@@ -180,22 +180,13 @@ static bool alike(str a, str b, bool tolerant, bool structure)
     return true;
 }
 
-static bool skips(str line, bool structure)
-{
-    return structure && str_starts(line, "buf ");
-}
-
 /* The first line in which two texts differ. */
-static bool same_lines(session *x, const char *what, const buf *got, const char *want, bool tolerant, bool structure)
+static bool same_lines(session *x, const char *what, const buf *got, const char *want, bool tolerant)
 {
     str g = {buf_text(got), got->n}, w = str_of(want);
     while (g.n || w.n) {
         str a = str_split(&g, '\n'), b = str_split(&w, '\n');
-        while (skips(a, structure))
-            a = str_split(&g, '\n');
-        while (skips(b, structure))
-            b = str_split(&w, '\n');
-        if (!alike(a, b, tolerant, structure))
+        if (!alike(a, b, tolerant))
             return differs(x, "compiled: \"%.*s\", %s: \"%.*s\"", (int)a.n, a.n ? a.s : "", what, (int)b.n,
                            b.n ? b.s : "");
     }
@@ -228,10 +219,10 @@ static uint32_t wanted(const char *did, const char *name)
     return 0;
 }
 
-/* A drawn number that decides a branch is not the model's. Opaque steps are answered eagerly. */
+/* Opaque steps are answered eagerly. */
 static bool counts_compare(const program *p)
 {
-    return !p->random_decides && !(p->needs & NEEDS_OPAQUE);
+    return !(p->needs & NEEDS_OPAQUE);
 }
 
 /* What this call added, against the model's. Eager resumption is not told from eager. */
@@ -259,7 +250,7 @@ static bool check_compiles(session *x)
 {
     if (x->p->is_tame && x->links.twice[0])
         return differs(x, "a graph is compiled twice:\n%s", x->links.twice);
-    if (x->links.foreign && !x->p->is_random)
+    if (x->links.foreign)
         return differs(x, "own.c lacks \"%s\"", x->links.foreign_op);
     if (!counts_compare(x->p))
         return true;
@@ -327,13 +318,13 @@ static bool compare_call(session *x, const text_call *k)
     call_side(&x->compiled, k, a, &got, &got_modes);
     call_side(&x->eager, k, a, &want, &want_modes);
     note_call(x, k, failed);
-    bool ok = same_lines(x, "eager", &got, buf_text(&want), rounds, false);
+    bool ok = same_lines(x, "eager", &got, buf_text(&want), rounds);
     if (!ok)
         buf_printf(x->why, "  compiled leaves %s, eager %s\n", buf_text(&got_modes), buf_text(&want_modes));
     if (ok && !rounds && strcmp(buf_text(&got_modes), buf_text(&want_modes)))
         ok = differs(x, "compiled leaves %s, eager %s", buf_text(&got_modes), buf_text(&want_modes));
-    if (ok && !x->p->random_decides)
-        ok = same_lines(x, "model", &got, k->want, rounds, x->p->is_random);
+    if (ok)
+        ok = same_lines(x, "model", &got, k->want, rounds);
     if (ok)
         ok = check_counts(x, k);
     buf_fini(&got), buf_fini(&want), buf_fini(&got_modes), buf_fini(&want_modes);

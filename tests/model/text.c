@@ -6,14 +6,12 @@
 #include <string.h>
 
 enum form { VALUE, ASKED, DOES };
-#define RANDOM NEEDS_RANDOM
 #define OPAQUE NEEDS_OPAQUE
 static const struct { const char *word; enum form form; uint32_t blocks, needs; } kinds[] = {
 #define KIND(name, word, form, blocks, needs) {word, form, blocks, needs},
 #include "tests/model/kinds.def"
 #undef KIND
 };
-#undef RANDOM
 #undef OPAQUE
 
 typedef struct {
@@ -329,8 +327,6 @@ static void read_limits(program *p, str rest)
 static void read_traits(program *p, str rest)
 {
     for (str w; (w = next_word(&rest)).n;) {
-        p->is_random |= str_is(w, "random");
-        p->random_decides |= str_is(w, "decides");
         p->is_tame |= str_is(w, "tame");
     }
 }

@@ -14,7 +14,7 @@ enum stmt_kind {
 #undef KIND
     STMT_KINDS
 };
-enum { NEEDS_RANDOM = 1, NEEDS_OPAQUE = 2 };
+enum { NEEDS_OPAQUE = 1 };
 
 /* A word behind a statement: r3, a copy c3 of it, k0, a number, or a name. */
 typedef struct { char kind; uint32_t index; bp_scalar number; const char *name; } operand;
@@ -55,7 +55,7 @@ typedef struct {
     uint32_t nbuffers; /* how many of fn 0's arguments, the last ones, are buffers of a module */
     uint32_t links[MAX_LINKS][2]; /* which compile fails, which run fails; 0: none */
     uint32_t limit_outcomes, limit_variants, limit_captures, limit_segments;
-    bool is_random, random_decides, is_tame;
+    bool is_tame;     /* equal graphs must be one segment */
     VEC(text_args) args;
     VEC(text_call) calls;
     uint32_t want_compiles[MAX_LINKS];
