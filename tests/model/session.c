@@ -225,7 +225,7 @@ static bool counts_compare(const program *p)
     return !(p->needs & NEEDS_OPAQUE);
 }
 
-/* What this call added, against the model's. Eager resumption is not told from eager. */
+/* What this call added, against the model's. The host counts what resumed as eager, too. */
 static bool check_counts(session *x, const text_call *k)
 {
     counts now = count_now(x), was = x->before;
