@@ -165,8 +165,12 @@ class Tracer:
         self.answers.append(unbits(out))
         return self.answers[-1]
     def state(self, every=True, only=()):
-        """What a commit must write: written inputs, written real storages, and (all) storages made in the frame."""
-        def wanted(fs): return every or fs.name in only if fs.name[0] == "m" else fs.cur not in (None, fs.init)
+        """What a commit must write: written inputs, written real storages, and (all) storages made in the frame that a
+        scope still owns."""
+        alive = {h.fs.name for h in self.handles if not h.dead}
+        def wanted(fs):
+            if fs.name[0] == "m": return every and fs.name in alive or fs.name in only
+            return fs.cur not in (None, fs.init)
         return tuple(sorted({h.fs.name: (h.fs.name, h.fs.cur) for h in self.handles if wanted(h.fs)}.values()))
     def spec(self, h): return h.hid, h.fs.name if h.root is None else ("a", h.root), h.off, h.n, h.stride
     def opaque(self, name, hs):

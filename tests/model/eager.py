@@ -132,10 +132,10 @@ def const_array(ref): return np.array([float(ref[2]) if ref[1] == "f" else int(r
 
 class H:
     """A fake handle: a view of a fake storage, of handle `parent` by `at`. root: the input that it is a view of; its
-    offset then counts from that input."""
+    offset then counts from that input. dead: the scope that owned it has ended."""
     def __init__(self, hid, fs, root, geometry, t, parent, at):
         self.hid, self.fs, self.root, self.t, self.parent, self.at, self.dtype = hid, fs, root, t, parent, at, fs.dtype
-        self.off, self.n, self.stride = geometry
+        (self.off, self.n, self.stride), self.dead = geometry, False
     def bind(self): self.t = self.t or T(self.fs.storage, self.off, self.n, self.stride); return self.t
 
 
@@ -145,6 +145,7 @@ class World:
     flag, and the grad mode."""
     def __init__(self, seed):
         self.gen, self.effects, self.stash, self.flag, self.grad = Generator(seed), [], [], False, True
+        self.inside = None                          # the nested callable that a disabled function may call
 
 
 class Ctx:
@@ -207,10 +208,16 @@ class Ctx:
         return self.tr.opaque(name, hs) if self.tr else OPAQUE[name](self.world, *[self.real(h) for h in hs])
     def call(self, sub, which, *hs):
         """A nested callable: inlined under capture; elsewhere its own host runs it, or eager its function."""
-        if self.tr or not self.host: return sub(self, Frame(hs))
+        if self.tr or not self.host: return self.scope(lambda: sub(self, Frame(hs)))
         nested = self.host.nested(which, sub)
         try: return nested([self.real(h) for h in hs])
         finally: self.said += nested.answers()
+    def scope(self, run):
+        """What run makes and does not give back dies with its scope."""
+        mark = len(self.tr.handles) if self.tr else 0
+        outs = run()
+        for h in self.tr.handles[mark:] if self.tr else (): h.dead = h.dead or all(h is not o for o in outs)
+        return outs
     def set_grad(self, on): self.world.grad, old = on, self.world.grad; return old
     def cast(self, a, d): return a if a.dtype == d else self.op("to", [a], (d,))
     def rand(self, n): return self.op("rand", [], (n,))
@@ -234,10 +241,10 @@ def draw(w, n): w.gen.offset += n; return fresh(Generator.draw(w.gen.seed, w.gen
 OPAQUE = {"print": lambda w, a: w.effects.append(("print", a.arr().tolist())) or [],
           "count": lambda w, a: w.effects.append(("count",)) or fresh(num(a.arr()) + 1),
           "mutate": lambda w, a: bump(a), "alias": lambda w, a: [T(a.storage, a.off, (a.n + 1) // 2, a.stride)],
-           "same": lambda w, a: [a],
+          "same": lambda w, a: [a],
           "stash": lambda w, a: w.stash.append(a) or w.stash.__delitem__(slice(0, -3)) or [],
           "getstash": lambda w, a: [w.stash[-1]] if w.stash else [a], "draw": lambda w, a: draw(w, a.n),
-          "poke": lambda w, a: bump(w.stash[-1] if w.stash else None)}
+          "poke": lambda w, a: bump(w.stash[-1] if w.stash else None), "inside": lambda w, a: w.inside([a, a])[:1]}
 
 
 class Frame:

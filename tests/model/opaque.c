@@ -86,6 +86,14 @@ static void do_poke(bp_ctx *c, bp_frame *f)
         add_one(c, kept);
 }
 
+/* A callable that runs inside a disabled function runs compiled. */
+static void do_inside(bp_ctx *c, bp_frame *f)
+{
+    bp_tensor *given = run_nested(side_of(f), c, argument(f));
+    if (given)
+        bp_return(f, given);
+}
+
 static const struct { const char *name; opaque_fn fn; } rows[] = {
 #define OPAQUE(name) {#name, do_##name},
     OPAQUE_ROWS(OPAQUE)

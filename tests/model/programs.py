@@ -95,7 +95,7 @@ class Run:
     def make_full(self, a, w): return self.c.full(a.n, self.number(w[1]))
     def make_call(self, a, w):
         which, args = int(w[0]), [self.r[register(x)] for x in w[1:]]
-        return self.c.call(lambda c, f: Run(self.p, which, c, f).go(), which, *args)[0]
+        return self.c.call(function(self.p, which), which, *args)[0]
     def make_opaque(self, a, w):
         outs = self.c.disabled(w[0], self.r[register(w[1])])
         return outs[0] if outs else self.r[register(w[1])]
@@ -138,10 +138,14 @@ class Run:
         old = self.c.set_grad(False)
         self.block(s.blocks[0])
         self.c.set_grad(old)
+    def do_scope(self, w, s):                       # what is made inside dies, and registers are what they were
+        self.r, old = list(self.r), self.r
+        self.c.scope(lambda: self.block(s.blocks[0]) or [])
+        self.r = old
     def do_print(self, w, s): self.c.print(self.tensor(w[1]))
 
 
-def function(p): return lambda c, f: Run(p, 0, c, f).go()
+def function(p, which=0): return lambda c, f: Run(p, which, c, f).go()
 
 
 # ---- random programs -------------------------------------------------------------------------------------
@@ -150,9 +154,9 @@ class Maker:
     def __init__(self, r, mode):
         self.r, self.mode, self.depth = r, mode, 0
         kinds = "bin bin scalar sum cumsum clone view view assign inplace inplace inplace if if if".split()
-        for extra in "rand full swap loop item float times opaque opaque again risky nograd call".split():
+        for extra in "rand full swap loop item float times opaque opaque again risky nograd scope call".split():
             if r.random() < 0.35: kinds += [extra] * r.randint(1, 3)
-        if mode != "another": kinds += (["where", "int"] + ["index"] * r.randint(0, 1)) * (r.random() < 0.5)
+        if mode != "another": kinds += (["where", "int"] + ["index"] * r.randint(0, 2)) * (r.random() < 0.5)
         else: kinds += ["float"] * r.randint(0, 2) + ["if"] * 2
         self.kinds, self.calls = kinds + ["flag"] * 2 * (mode == "impure"), "call" in kinds
         self.limit = (0.30000000000000004, 0, 0.6000000000000001) if mode == "another" else (0.25, 0, 0.5)
@@ -164,7 +168,7 @@ class Maker:
         out = []
         for _ in range(self.r.choice((1, 2, 2, 3, 4)) if depth else self.r.randint(4, 10)):
             kind = self.r.choice(self.kinds)
-            nested = kind in ("if", "loop", "times", "flag", "nograd")
+            nested = kind in ("if", "loop", "times", "flag", "nograd", "scope")
             if depth < 3 or not nested: out += getattr(self, "a_" + kind)(*[self.block(depth + 1)] if nested else ())
             if kind == "if" and depth < 3 and self.r.random() < 0.5: out[-1].blocks[1] = self.block(depth + 1)
         return out
@@ -200,8 +204,11 @@ class Maker:
         return [Stmt(f"k{k} = item {self.how()} {self.reg()}"), Stmt(f"times k{k}", block)]
     def a_flag(self, block): return [Stmt("flag", block)]
     def a_nograd(self, block): return [Stmt("nograd", block)]
+    def a_scope(self, block): return [Stmt("scope", block)]
     def a_opaque(self):
         name = self.r.choice(sorted(OPAQUE))
+        if name == "inside" and (self.depth or self.mode == "another"): name = "count"
+        self.calls = self.calls or name == "inside"
         return [Stmt(f"print {self.reg()}")] if name == "print" else self.put(f"opaque {name} {self.reg()}")
 
 
@@ -315,6 +322,7 @@ class Session:
         for _ in range(4 * count):
             spec, world = make_args(r, self.p, dtypes, self.wild), World(self.seed % 1000)
             ctx, world.grad, world.flag = Ctx(world), spec[2], self.flag(r)
+            world.inside = lambda args, c=ctx: function(self.p, 1)(c, Frame(args))
             Seen(lambda a: function(self.p)(ctx, Frame(a)), spec, world)
             if ctx.peak < BOUND: specs.append(spec)
             if len(specs) == count: break
@@ -324,6 +332,9 @@ class Session:
         LIMITS.update(self.p.limits)
         self.host = Host(function(self.p), World(self.seed % 1000), self.chain, self.mode == "impure", self.p.segments)
         self.world = World(self.seed % 1000)
+        sub = function(self.p, 1)
+        self.world.inside = lambda args: sub(Ctx(self.world), Frame(args))
+        self.host.world.inside = lambda args: self.host.nested(1, sub)(args)
     def totals(self):
         """Counts of the callable and those nested in it."""
         hosts = self.host.everybody()

@@ -189,25 +189,38 @@ static bp_tensor *draw(run *x, const stmt *s)
 static void run_fn(side *s, bp_ctx *c, uint32_t which, bp_tensor *const *args, bp_tensor **given);
 
 /* A nested callable: by bp_call where the side has callables, else its function as it is. Its first result. */
-static bp_tensor *call(run *x, const stmt *s)
+static bp_tensor *call_fn(side *s, bp_ctx *c, uint32_t which, bp_tensor *const *args, uint32_t n)
 {
-    uint32_t which = (uint32_t)whole(s->args[0].number), n = s->nargs - 1;
     bp_value values[MAX_ARGS];
-    bp_tensor *args[MAX_ARGS], *given[4] = {0};
-    for (uint32_t i = 0; i < n && i < MAX_ARGS; i++) {
-        args[i] = reg(x, s, i + 1);
+    bp_tensor *given[4] = {0};
+    for (uint32_t i = 0; i < n; i++)
         values[i] = bp_arg_of_tensor(args[i]);
-    }
-    census_nest(x->s->census, 1);
-    if (x->s->callables[0]) {
+    census_nest(s->census, 1);
+    if (s->callables[0]) {
         bp_outputs outs = {given, 0, 4};
         bp_args in = {values, n};
-        bp_call(x->c, x->s->callables[which], &in, &outs);
+        bp_call(c, s->callables[which], &in, &outs);
     } else {
-        run_fn(x->s, x->c, which, args, given);
+        run_fn(s, c, which, args, given);
     }
-    census_nest(x->s->census, -1);
+    census_nest(s->census, -1);
     return given[0];
+}
+
+bp_tensor *run_nested(side *s, bp_ctx *c, bp_tensor *a)
+{
+    bp_tensor *const two[] = {a, a};
+    census_is(s->census, CENSUS_INSIDE_DISABLED);
+    return call_fn(s, c, 1, two, 2);
+}
+
+static bp_tensor *call(run *x, const stmt *s)
+{
+    bp_tensor *args[MAX_ARGS];
+    uint32_t n = s->nargs - 1;
+    for (uint32_t i = 0; i < n && i < MAX_ARGS; i++)
+        args[i] = reg(x, s, i + 1);
+    return call_fn(x->s, x->c, (uint32_t)whole(s->args[0].number), args, n);
 }
 
 static bp_tensor *value(run *x, const stmt *s)
@@ -336,6 +349,19 @@ static bool beyond_guards(run *x, const stmt *s)
     return go(x, &s->blocks[0]);
 }
 
+/* What is made inside dies with the scope, and registers are what they were. */
+static bool scope(run *x, const stmt *s)
+{
+    bp_tensor *before[REGISTERS];
+    memcpy(before, x->r, sizeof before);
+    census_is(x->s->census, CENSUS_SCOPE);
+    bp_scope_begin(x->c);
+    bool ok = go(x, &s->blocks[0]);
+    bp_scope_end(x->c);
+    memcpy(x->r, before, sizeof before);
+    return ok;
+}
+
 static bool does(run *x, const stmt *s)
 {
     switch (s->kind) {
@@ -350,6 +376,7 @@ static bool does(run *x, const stmt *s)
     case STMT_TIMES: return times(x, s);
     case STMT_FLAG: return beyond_guards(x, s);
     case STMT_NOGRAD: return without_grad(x, s);
+    case STMT_SCOPE: return scope(x, s);
     case STMT_PRINT: opaque_call(x->s, "print", reg(x, s, 0)); return true;
     default: return true;
     }

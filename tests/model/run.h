@@ -7,7 +7,7 @@
 /* Disabled functions, a row each: OPAQUE(name). What each does is in opaque.c, and in eager.py for the model. */
 #define OPAQUE_ROWS(OPAQUE) \
     OPAQUE(print) OPAQUE(count) OPAQUE(mutate) OPAQUE(alias) OPAQUE(same) OPAQUE(stash) OPAQUE(getstash) OPAQUE(draw) \
-    OPAQUE(poke)
+    OPAQUE(poke) OPAQUE(inside)
 enum opaque_kind {
 #define OPAQUE(name) OPAQUE_##name,
     OPAQUE_ROWS(OPAQUE)
@@ -44,6 +44,8 @@ void opaque_close(side *s);
 bp_tensor *opaque_call(side *s, const char *name, bp_tensor *a);
 /* Between calls: lets go of all but the last n of the stash. */
 void opaque_keep(side *s, uint32_t n);
+/* Function 1 of the program on a, twice: its first result. By its callable, where the side has callables. */
+bp_tensor *run_nested(side *s, bp_ctx *c, bp_tensor *a);
 /* Elements of t, a real one, a blank before each. */
 void show_numbers(bp_ctx *c, const bp_tensor *t, buf *out);
 /* t as a text: "f[3]/1 0.5 1 2"; a bool's sizes alone. */
