@@ -103,3 +103,6 @@ libhost_la_SOURCES += %D%/reference/bag.c
 libhost_la_SOURCES += %D%/reference/fft.c %D%/reference/fft.h %D%/reference/fft_run.c %D%/reference/fft_stft.c
 libhost_la_SOURCES += %D%/reference/linalg_compose.c %D%/reference/linalg_norm.c %D%/reference/linalg_pinv.c
 libhost_la_SOURCES += %D%/reference/stats_compose.c
+libhost_la_SOURCES += %D%/reference/segment.c %D%/reference/pool_fractional.c %D%/reference/loss_margin.c
+libhost_la_SOURCES += %D%/reference/bag_backward.c %D%/reference/histogram.c
+libhost_la_SOURCES += %D%/reference/quantile.c

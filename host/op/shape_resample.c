@@ -57,9 +57,6 @@ bp_status shape_grid_sampler(bp_ctx *c, shape_call *s)
     TRY(check_same_dtype(c, s, 0, 1));
     if (!dtype_is_float(t->dtype))
         return op_fail(c, s->op, BP_INVALID_ARGUMENT, "there is no sampling of %s", dtype_get(t->dtype)->torch);
-    if (t->dtype != BP_F32 && t->dtype != BP_F64)
-        return op_fail(c, s->op, BP_UNIMPLEMENTED, "sampling of %s, whose every step PyTorch rounds",
-                       dtype_get(t->dtype)->torch);
     if (mode < 0 || mode > (t->rank == 4 ? 2 : 1) || padding < 0 || padding > 2)
         return op_fail(c, s->op, BP_INVALID_ARGUMENT, "interpolation mode %lld, padding mode %lld", (long long)mode,
                        (long long)padding);

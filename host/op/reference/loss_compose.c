@@ -215,3 +215,15 @@ static bp_tensor *body_cosine_embedding_loss(work *w, const op_row *op, const bp
     return reduced(w, op, a, CALL(add_tensor, T(left), T(right)));
 }
 COMPOSED(cosine_embedding_loss)
+
+/* -- rrelu: in training the noise is the slope of each element -- */
+
+static bp_tensor *body_rrelu_backward(work *w, const op_row *op, const bp_value *args)
+{
+    (void)op;
+    double slope = (scalar_float(arg_scalar(args, 3)) + scalar_float(arg_scalar(args, 4))) / 2;
+    if (arg_bool(args, 5))
+        return compose_two(w, ROW_mul_tensor, arg_tensor(args, 0), arg_tensor(args, 2));
+    return CALL(leaky_relu_backward_default, args[0], args[1], F(slope), args[6]);
+}
+COMPOSED(rrelu_backward)

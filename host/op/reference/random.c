@@ -1,6 +1,7 @@
 /* Random numbers by Philox: number i of a call comes from block (offset + i) of the context's seed, and the call moves
  * the offset by the number of elements of its first result. So equal seeds and offsets give equal numbers, whatever
  * the layout of the result. The stream is not PyTorch's. */
+#include "host/op/checks.h"
 #include "host/op/reference/number.h"
 #include "host/op/reference/walk.h"
 #include "host/op/reference/work.h"
@@ -345,5 +346,49 @@ bp_status kernel_native_dropout(bp_ctx *c, op_call *k)
     stream s = start(c, k->out[0]);
     bool trains = arg_is_none(k->args, 2) || arg_bool(k->args, 2);
     drop(&s, arg_tensor(k->args, 0), k->out[0], k->out[1], trains ? arg_float(k->args, 1) : 0);
+    return c->diag.code;
+}
+
+/* -- rrelu -- */
+
+bp_status shape_rrelu(bp_ctx *c, shape_call *s)
+{
+    const bp_tensor *self = arg_tensor(s->args, 0), *noise = arg_tensor(s->args, 1);
+    double low = scalar_float(arg_scalar(s->args, 2)), high = scalar_float(arg_scalar(s->args, 3));
+    TRY(check_same_dtype(c, s, 0, 1));
+    if (!dtype_is_float(self->dtype))
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"self\": not there for %s",
+                       dtype_get(self->dtype)->torch);
+    if (!(low <= high))
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "slopes from \"lower\" %g to \"upper\" %g", low, high);
+    bool fits = noise->rank == self->rank;
+    for (uint32_t d = 0; fits && d < self->rank; d++)
+        fits = dim_eq(self->sizes[d], noise->sizes[d]);
+    if (!fits)
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"noise\" has not the sizes of \"self\"");
+    return out_like(c, s, self, self->dtype);
+}
+
+/* Negative elements times a slope: the middle one, or in training a random one that stays in noise. */
+bp_status kernel_rrelu(bp_ctx *c, op_call *k)
+{
+    const bp_tensor *self = arg_tensor(k->args, 0), *noise = arg_tensor(k->args, 1), *out = k->out[0];
+    double low = scalar_float(arg_scalar(k->args, 2)), high = scalar_float(arg_scalar(k->args, 3));
+    bool trains = arg_bool(k->args, 4);
+    bp_dtype d = self->dtype;
+    stream s = start(c, out);
+    walk v;
+    walk_start(&v, out->rank, out->sizes);
+    walk_add(&v, out->strides);
+    walk_add(&v, self->strides);
+    walk_add(&v, noise->strides);
+    for (int64_t i = 0; v.left; walk_next(&v), i++) {
+        double x = dtype_load(d, (const char *)tensor_ptr(self) + (size_t)v.at[1] * dtype_size(d)).f;
+        double slope = !trains ? (low + high) / 2 : x <= 0 ? low + uniform(draw(&s, i), d) * (high - low) : 1;
+        if (trains)
+            dtype_store(d, (char *)tensor_ptr(noise) + (size_t)v.at[2] * dtype_size(d), of_float(slope));
+        dtype_store(d, (char *)tensor_ptr(out) + (size_t)v.at[0] * dtype_size(d),
+                    of_float(x <= 0 ? x * slope : x));
+    }
     return c->diag.code;
 }
