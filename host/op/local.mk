@@ -105,4 +105,4 @@ libhost_la_SOURCES += %D%/reference/linalg_compose.c %D%/reference/linalg_norm.c
 libhost_la_SOURCES += %D%/reference/stats_compose.c
 libhost_la_SOURCES += %D%/reference/segment.c %D%/reference/pool_fractional.c %D%/reference/loss_margin.c
 libhost_la_SOURCES += %D%/reference/bag_backward.c %D%/reference/histogram.c
-libhost_la_SOURCES += %D%/reference/quantile.c
+libhost_la_SOURCES += %D%/reference/quantile.c %D%/reference/attention_flash.c %D%/reference/special_bessel.c

@@ -20,6 +20,8 @@ static const op_row *pad_row(bp_ctx *c, const op_row *op, const bp_value *args)
         op_fail(c, op, BP_INVALID_ARGUMENT, "mode \"%s\" takes no value", mode);
         return NULL;
     }
+    if (strcmp(mode, "circular") == 0)
+        return op_at(ROW_private_pad_circular_default);
     for (uint32_t i = 0; i < sizeof modes / sizeof *modes; i++) {
         if (strcmp(mode, modes[i].mode) != 0)
             continue;
@@ -28,7 +30,7 @@ static const op_row *pad_row(bp_ctx *c, const op_row *op, const bp_value *args)
         if (row)
             return row;
     }
-    op_fail(c, op, BP_UNIMPLEMENTED, "mode \"%s\" with %u pads is not supported", mode, arg_list_len(args, 1));
+    op_fail(c, op, BP_INVALID_ARGUMENT, "there is no mode \"%s\" with %u pads", mode, arg_list_len(args, 1));
     return NULL;
 }
 

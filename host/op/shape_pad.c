@@ -52,6 +52,30 @@ bp_status shape_image_pad(bp_ctx *c, shape_call *s)
                                                     : out_format_of(c, s, t, t->dtype, t->rank, sizes);
 }
 
+/* Padding by the other end: of all dimensions but two, and no further than once around. */
+bp_status shape_pad_circular(bp_ctx *c, shape_call *s)
+{
+    const bp_tensor *t = arg_tensor(s->args, 0);
+    uint32_t n = arg_list_len(s->args, 1);
+    bp_dim sizes[TENSOR_MAX_RANK];
+    if (t->rank < 3 || n != 2 * (t->rank - 2u))
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"pad\": %u numbers for a tensor of %u dimensions", n,
+                       t->rank);
+    for (uint32_t d = 0; d < t->rank; d++) {
+        sizes[d] = t->sizes[d];
+        if (d < 2)
+            continue;
+        bp_dim low = arg_list_dim(s->args, 1, 2 * (t->rank - 1 - d));
+        bp_dim high = arg_list_dim(s->args, 1, 2 * (t->rank - 1 - d) + 1);
+        sizes[d] = dim_add(c, sizes[d], dim_add(c, low, high));
+        if (low.value > t->sizes[d].value || high.value > t->sizes[d].value || sizes[d].value < 0)
+            return op_fail(c, s->op, BP_INVALID_ARGUMENT,
+                           "argument \"pad\": %lld and %lld elements around the %lld of dimension %u",
+                           (long long)low.value, (long long)high.value, (long long)t->sizes[d].value, d);
+    }
+    return out_new(c, s, t->dtype, t->rank, sizes);
+}
+
 bp_status shape_image_pad_backward(bp_ctx *c, shape_call *s)
 {
     const bp_tensor *grad = arg_tensor(s->args, 0), *t = arg_tensor(s->args, 1);

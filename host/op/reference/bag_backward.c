@@ -55,7 +55,8 @@ bp_status shape_embedding_bag_weights_backward(bp_ctx *c, shape_call *s)
 /* The bag of each of n indices, all checked to be bags; NULL: an error. */
 static const int64_t *bags_of(work *w, const op_call *k, uint32_t i, int64_t n, int64_t count)
 {
-    bp_tensor *kept = work_in(w, arg_tensor(k->args, i), BP_I64), *cuts = work_in(w, arg_tensor(k->args, i - 1), BP_I64);
+    bp_tensor *kept = work_in(w, arg_tensor(k->args, i), BP_I64);
+    bp_tensor *cuts = work_in(w, arg_tensor(k->args, i - 1), BP_I64);
     int64_t *out = work_alloc(w, n, sizeof *out), noffsets = cuts ? tensor_nelem(cuts) : 0, bag = -1;
     if (!work_ok(w))
         return NULL;
@@ -85,7 +86,8 @@ static bool check_rows(bp_ctx *c, const op_row *op, const int64_t *at, int64_t n
 /* Each maximum's gradient goes to the row that it is from. */
 static void spread_maxima(work *w, const op_call *k, const bp_tensor *grad, bp_tensor *out)
 {
-    bp_tensor *from = work_in(w, arg_tensor(k->args, MAXIMA), BP_I64), *count = work_in(w, arg_tensor(k->args, SIZES), BP_I64);
+    bp_tensor *from = work_in(w, arg_tensor(k->args, MAXIMA), BP_I64);
+    bp_tensor *count = work_in(w, arg_tensor(k->args, SIZES), BP_I64);
     int64_t bags = tensor_dim(grad, 0), width = tensor_dim(grad, 1);
     if (!work_ok(w) || !check_rows(w->c, k->op, tensor_ptr(from), tensor_nelem(from), tensor_dim(out, 0)))
         return;
@@ -113,7 +115,8 @@ static int64_t *frequencies(work *w, const op_call *k, const int64_t *index, int
 
 static void spread_sums(work *w, const op_call *k, const bp_tensor *grad, bp_tensor *out)
 {
-    bp_tensor *at = work_in(w, arg_tensor(k->args, INDICES), BP_I64), *sizes = work_in(w, arg_tensor(k->args, SIZES), BP_I64);
+    bp_tensor *at = work_in(w, arg_tensor(k->args, INDICES), BP_I64);
+    bp_tensor *sizes = work_in(w, arg_tensor(k->args, SIZES), BP_I64);
     bp_tensor *by = work_in(w, arg_tensor(k->args, WEIGHTS), BP_F64);
     int64_t bags = tensor_dim(grad, 0), width = tensor_dim(grad, 1), rows = tensor_dim(out, 0);
     int64_t n = at ? tensor_nelem(at) : 0, padding = arg_int(w->c, k->args, PADDING);

@@ -109,7 +109,8 @@ bp_status kernel_grid_sampler_backward(bp_ctx *c, op_call *k)
 {
     work w = {.c = c};
     bp_dtype dtype = (bp_dtype)arg_tensor(k->args, IMAGE)->dtype;
-    bp_tensor *grad = work_in(&w, arg_tensor(k->args, GRAD), dtype), *image = work_in(&w, arg_tensor(k->args, IMAGE), dtype);
+    bp_tensor *grad = work_in(&w, arg_tensor(k->args, GRAD), dtype);
+    bp_tensor *image = work_in(&w, arg_tensor(k->args, IMAGE), dtype);
     bp_tensor *grid = work_in(&w, arg_tensor(k->args, GRID), dtype), *to = work_out(&w, k->out[0], dtype);
     bp_tensor *slopes = work_out(&w, k->out[1], dtype);
     grid_image g = geometry(c, k, IMAGE);

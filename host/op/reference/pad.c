@@ -13,24 +13,43 @@ static char *element(const bp_tensor *t, int64_t at)
 
 /* -- padding -- */
 
-/* Which element of n a padded one is: places in front and behind are mirrored at, or moved to, the ends. */
-static int64_t source_of(bool reflects, int64_t n, int64_t at)
+enum pad_kind { PAD_REFLECTION, PAD_REPLICATION, PAD_CIRCULAR };
+
+static enum pad_kind kind_of(const op_row *op)
 {
-    if (!reflects)
+    const char *name = op->schema->name;
+    return strncmp(name, "reflection", 10) == 0 ? PAD_REFLECTION
+           : strcmp(name, "_pad_circular") == 0 ? PAD_CIRCULAR : PAD_REPLICATION;
+}
+
+/* Which element of n a padded one is: places in front and behind are mirrored at, or moved to, the ends. */
+static int64_t source_of(enum pad_kind kind, int64_t n, int64_t at)
+{
+    if (kind == PAD_REPLICATION)
         return at < 0 ? 0 : at >= n ? n - 1 : at;
     return at < 0 ? -at : at >= n ? 2 * n - 2 - at : at;
+}
+
+/* The same in a circle; of an image that is cropped first, only what is left goes round. */
+static int64_t circular_source(int64_t n, int64_t low, int64_t high, int64_t i)
+{
+    int64_t crop = low < 0 ? -low : 0, left = n - crop + (high < 0 ? high : 0), at = i - (low > 0 ? low : 0);
+    return left > 0 ? crop + (at % left + left) % left : 0;
 }
 
 /* Offsets in `image`, along dimension d, of the elements of the padded one. */
 static int64_t *sources(work *w, const op_call *k, const bp_tensor *image, const bp_tensor *padded, uint32_t p,
                         uint32_t d)
 {
-    bool reflects = strncmp(k->op->schema->name, "reflection", 10) == 0;
+    enum pad_kind kind = kind_of(k->op);
     uint32_t from_end = image->rank - 1 - d, pairs = arg_list_len(k->args, p) / 2;
-    int64_t low = from_end < pairs ? arg_list_dim(k->args, p, 2 * from_end).value : 0, n = tensor_dim(padded, d);
+    bool pads = from_end < pairs;
+    int64_t low = pads ? arg_list_dim(k->args, p, 2 * from_end).value : 0, n = tensor_dim(padded, d);
+    int64_t high = pads ? arg_list_dim(k->args, p, 2 * from_end + 1).value : 0, size = tensor_dim(image, d);
     int64_t *out = work_alloc(w, n, sizeof *out);
     for (int64_t i = 0; out && i < n; i++)
-        out[i] = source_of(reflects, tensor_dim(image, d), i - low) * tensor_step(image, d);
+        out[i] = (kind == PAD_CIRCULAR ? circular_source(size, low, high, i) : source_of(kind, size, i - low)) *
+                 tensor_step(image, d);
     return out;
 }
 

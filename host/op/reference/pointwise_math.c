@@ -77,28 +77,10 @@ FULL_FN(special_modified_bessel_i0, exp(fabs(a)) * (T)special_i0e((double)a))
 FULL_FN(special_modified_bessel_i1, exp(fabs(a)) * (T)special_i1e((double)a))
 FULL_FN(special_erfcx, a < 0 ? 2 * exp(a * a) - (T)special_erfcx(-(double)a) : (T)special_erfcx((double)a))
 
-/* Bessel functions of f32, NaN at infinity. PyTorch's own for f64 are off by up to 2e-7 beyond 5; its results cannot be
- * given and wrong ones need not be, so that f64 is left out. */
-#define BESSEL_FN(name, ...)                         \
-    LOOP_1(name##_f32, float, float, __VA_ARGS__)    \
-    bp_status kernel_##name(bp_ctx *c, op_call *k) { return run_bessel(c, k, name##_f32); }
-static bp_status run_bessel(bp_ctx *c, op_call *k, loop_fn f)
-{
-    bp_dtype d = k->out[0]->dtype;
-    if (d == BP_F64)
-        return op_fail(c, k->op, BP_UNIMPLEMENTED, "not there for float64");
-    const loop_kernel form = {{.f32 = f}, 1, LOOP_TO_FLOAT | LOOP_NO_HALF, 0};
-    return loop_kernel_run(c, k, &form, NULL);
-}
-/* Of the second kind: -inf at 0, NaN below. */
-static double bessel_y(double x, double (*fn)(double))
-{
-    return x == 0 ? -INFINITY : x > 0 && x < INFINITY ? fn(x) : NAN;
-}
-BESSEL_FN(special_bessel_j0, isinf(a) ? NAN : j0((double)a))
-BESSEL_FN(special_bessel_j1, isinf(a) ? NAN : j1((double)a))
-BESSEL_FN(special_bessel_y0, bessel_y((double)a, y0))
-BESSEL_FN(special_bessel_y1, bessel_y((double)a, y1))
+FULL_FN(special_bessel_j0, special_bessel_j(0, (double)a))
+FULL_FN(special_bessel_j1, special_bessel_j(1, (double)a))
+FULL_FN(special_bessel_y0, special_bessel_y(0, (double)a))
+FULL_FN(special_bessel_y1, special_bessel_y(1, (double)a))
 
 /* In the argument's own type, as what PyTorch rounds shows at whole numbers. */
 #define PI ((T)3.14159265358979323846)

@@ -138,7 +138,8 @@ bp_status shape_fractional_backward(bp_ctx *c, shape_call *s)
         bool fits = dim_eq(grad->sizes[d], at->sizes[d]) &&
                     (d + nd >= self->rank || dim_eq(grad->sizes[d], self->sizes[d]));
         if (!fits)
-            return op_fail(c, s->op, BP_INVALID_ARGUMENT, "dimension %u: %lld gradients, %lld indices, an image of %lld",
+            return op_fail(c, s->op, BP_INVALID_ARGUMENT,
+                           "dimension %u: %lld gradients, %lld indices, an image of %lld",
                            d, (long long)grad->sizes[d].value, (long long)at->sizes[d].value,
                            (long long)self->sizes[d].value);
     }

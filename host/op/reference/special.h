@@ -18,4 +18,7 @@ double special_k1e(double x);
 double special_igamma(double a, double x); /* regularized incomplete gamma functions, lower and upper */
 double special_igammac(double a, double x);
 double special_airy_ai(double x);
+/* Bessel functions of the first and second kind, of order 0 or 1, with PyTorch's error beyond 5. */
+double special_bessel_j(int order, double x);
+double special_bessel_y(int order, double x);
 #endif
