@@ -92,7 +92,8 @@ static void what_is_not_there_says_so(void **state)
     assert_ptr_equal(bp_dropout(c, m, 0.5, 0), m);
     WRONG("argument \"p\"", bp_dropout(c, m, 2, 1));
     REFUSED(BP_UNIMPLEMENTED, "views that conjugate", bp_mh(c, bp_to(c, m, BP_C64)));
-    REFUSED(BP_UNIMPLEMENTED, "mode \"circular\"", bp_pad(c, m, BP_DIMS(1, 1), .mode = "circular"));
+    WRONG("2 numbers for a tensor of 2 dimensions", bp_pad(c, m, BP_DIMS(1, 1), .mode = "circular"));
+    WRONG("there is no mode \"mirror\" with 2 pads", bp_pad(c, m, BP_DIMS(1, 1), .mode = "mirror"));
 }
 
 static void facts_and_values_are_numbers(void **state)
