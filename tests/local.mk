@@ -69,6 +69,7 @@ include %D%/features/local.mk
 include %D%/unit/backend/local.mk
 script_tests += %D%/cli/verbs.sh
 
+include %D%/bench/local.mk
 include %D%/check/local.mk
 include %D%/golden/local.mk
 include %D%/model/local.mk
