@@ -43,7 +43,7 @@ bp_runtime *bp_ctx_runtime(bp_ctx *c)
 uint64_t ctx_thread_id(void)
 {
     static atomic_ullong last;
-    static _Thread_local uint64_t mine;
+    static _Thread_local uint64_t mine __attribute__((tls_model("initial-exec")));
     if (!mine)
         mine = atomic_fetch_add(&last, 1) + 1;
     return mine;

@@ -90,10 +90,15 @@ void code_leave(bp_ctx *c, epochs *e)
 static code_state *new_state(fn_code *k)
 {
     code_state *s = calloc(1, sizeof *s);
-    if (!s || pthread_mutex_init(&s->notes, NULL)) {
+    code_hits *hits = aligned_alloc(64, CODE_HIT_LINES * sizeof *hits);
+    if (!s || !hits || pthread_mutex_init(&s->notes, NULL)) {
         free(s);
+        free(hits);
         return NULL;
     }
+    for (uint32_t i = 0; i < CODE_HIT_LINES; i++)
+        atomic_init(&hits[i].n, 0);
+    s->hits = hits;
     s->code = k;
     atomic_flag_clear(&s->claim);
     return s;
@@ -114,12 +119,21 @@ static void destroy_state(code_state *s)
     vec_fini(&s->breaks);
     segment_store_fini(&s->store);
     pthread_mutex_destroy(&s->notes);
+    free(s->hits);
     free(s);
 }
 
 static void destroy_retired(epoch_link *self)
 {
     destroy_state((code_state *)self);
+}
+
+uint32_t code_hit_count(const code_state *s)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < CODE_HIT_LINES; i++)
+        n += atomic_load_explicit(&s->hits[i].n, memory_order_relaxed);
+    return n;
 }
 
 bool code_warn_once(code_state *s, enum code_limit limit)

@@ -10,13 +10,17 @@
 
 /* Counters of a code, each a row. */
 #define CODE_COUNTERS(X)                                                                                   \
-    X(captures) X(compiles) X(hits) X(eager_calls) X(recompiles) X(slices) X(restarts) X(growths)          \
-    X(disagreements) X(opened) X(calls) X(outcomes) X(graphs) X(segments) X(break_sites) X(resumed)
+    X(captures) X(compiles) X(eager_calls) X(recompiles) X(slices) X(restarts) X(growths)                  \
+    X(disagreements) X(opened) X(outcomes) X(graphs) X(segments) X(break_sites) X(resumed)
 typedef struct {
 #define X(name) atomic_uint name;
     CODE_COUNTERS(X)
 #undef X
 } code_counters;
+
+/* Hits are counted apart by thread, so that threads do not share a line of memory for them. */
+enum { CODE_HIT_LINES = 16 };
+typedef struct { _Alignas(64) atomic_uint n; } code_hits;
 
 typedef struct { char *file; int32_t line; char *reason; bool is_break; uint32_t times; } code_break;
 typedef struct fn_code fn_code;
@@ -28,6 +32,7 @@ typedef struct code_state {
     segment_store store;
     atomic_flag claim;
     code_counters counters;
+    code_hits *hits;              /* CODE_HIT_LINES of them */
     pthread_mutex_t notes;        /* guards what follows and store.all: written with the claim, read by reports */
     VEC(char *) reasons;          /* of each recompile */
     VEC(code_break) breaks;       /* sites of breaks, and of what was not captured */
@@ -81,6 +86,11 @@ static inline bool code_claim(code_state *s)
 static inline void code_release(code_state *s) { atomic_flag_clear_explicit(&s->claim, memory_order_release); }
 #define code_count(s, name, n) atomic_fetch_add_explicit(&(s)->counters.name, (n), memory_order_relaxed)
 #define code_counter(s, name) atomic_load_explicit(&(s)->counters.name, memory_order_relaxed)
+static inline void code_count_hit(code_state *s, uint64_t thread)
+{
+    atomic_fetch_add_explicit(&s->hits[thread % CODE_HIT_LINES].n, 1, memory_order_relaxed);
+}
+uint32_t code_hit_count(const code_state *s);
 /* True the first time for a limit. */
 bool code_warn_once(code_state *s, enum code_limit limit);
 /* Keeps a copy of why a call was compiled again. With the claim. */

@@ -3,87 +3,114 @@
 #include <stdlib.h>
 #include <string.h>
 
-bp_status bind_init(bindings *b, bp_ctx *c, const bp_value *args, uint32_t nargs)
+void bind_init(bindings *b, bp_ctx *c, const bp_value *args, uint32_t nargs)
 {
-    *b = (bindings){.c = c, .nargs = nargs, .inputs_cap = BIND_INLINE, .values_cap = BIND_INLINE};
-    b->inputs = b->inputs_inline;
+    b->c = c;
+    b->inputs = args;
+    b->ninputs = b->nargs = nargs;
+    b->own_inputs = b->inputs_inline;
     b->values = b->values_inline;
-    for (uint32_t i = 0; i < nargs; i++)
-        TRY(bind_push_input(b, &args[i]));
-    return BP_OK;
+    b->inputs_cap = b->values_cap = BIND_INLINE;
+    b->nvalues = 0;
 }
 
 void bind_reset(bindings *b)
 {
     while (b->nvalues)
-        tensor_unref(b->values[--b->nvalues].t);
+        if (!b->values[--b->nvalues].is_lent)
+            tensor_unref(b->values[b->nvalues].t);
     b->ninputs = b->nargs;
 }
 
 void bind_fini(bindings *b)
 {
     bind_reset(b);
-    if (b->inputs != b->inputs_inline)
-        free(b->inputs);
+    if (b->own_inputs != b->inputs_inline)
+        free(b->own_inputs);
     if (b->values != b->values_inline)
         free(b->values);
-    b->inputs = NULL;
+    b->inputs = b->own_inputs = NULL;
     b->values = NULL;
     b->ninputs = 0;
 }
 
-/* Doubles an array that may still lie inline. NULL: out of memory, the old one is intact. */
+/* Makes an array that may still lie inline larger than len. NULL: out of memory, the old one is intact. */
 static void *grow(void *at, const void *in_place, uint32_t len, uint32_t *cap, size_t size)
 {
-    void *to = realloc(at == in_place ? NULL : at, 2 * (size_t)*cap * size);
+    uint32_t room = 2 * (len > *cap ? len : *cap);
+    void *to = realloc(at == in_place ? NULL : at, room * size);
     if (!to)
         return NULL;
     if (at == in_place)
-        memcpy(to, at, len * size);
-    *cap *= 2;
+        memcpy(to, at, (len < *cap ? len : *cap) * size);
+    *cap = room;
     return to;
 }
 
 bp_status bind_push_input(bindings *b, const bp_value *v)
 {
-    if (b->ninputs == b->inputs_cap) {
-        void *to = grow(b->inputs, b->inputs_inline, b->ninputs, &b->inputs_cap, sizeof *b->inputs);
+    if (b->ninputs >= b->inputs_cap) {
+        void *to = grow(b->own_inputs, b->inputs_inline, b->ninputs, &b->inputs_cap, sizeof *b->own_inputs);
         if (!to)
             return diag_nomem(&b->c->diag);
-        b->inputs = to;
+        if (b->inputs == b->own_inputs)
+            b->inputs = to;
+        b->own_inputs = to;
     }
-    b->inputs[b->ninputs++] = *v;
+    if (b->inputs != b->own_inputs) {
+        if (b->ninputs)
+            memcpy(b->own_inputs, b->inputs, b->ninputs * sizeof *b->inputs);
+        b->inputs = b->own_inputs;
+    }
+    b->own_inputs[b->ninputs++] = *v;
+    return BP_OK;
+}
+
+bp_status bind_give(bindings *b, ref r, bp_tensor *t)
+{
+    if (b->nvalues == b->values_cap) {
+        void *to = grow(b->values, b->values_inline, b->nvalues, &b->values_cap, sizeof *b->values);
+        if (!to) {
+            tensor_unref(t);
+            return diag_nomem(&b->c->diag);
+        }
+        b->values = to;
+    }
+    b->values[b->nvalues++] = (bind_value){r, false, t};
     return BP_OK;
 }
 
 bp_status bind_put(bindings *b, ref r, bp_tensor *t)
 {
-    if (b->nvalues == b->values_cap) {
-        void *to = grow(b->values, b->values_inline, b->nvalues, &b->values_cap, sizeof *b->values);
-        if (!to)
-            return diag_nomem(&b->c->diag);
-        b->values = to;
-    }
-    b->values[b->nvalues++] = (bind_value){r, tensor_ref(t)};
-    return BP_OK;
+    return bind_give(b, r, tensor_ref(t));
 }
 
-bp_tensor *bind_get(bindings *b, ref r)
+static bind_value *find(const bindings *b, ref r)
 {
-    if (ref_kind(r) == REF_INPUT)
-        return ref_index(r) < b->ninputs ? bind_input(b, ref_index(r)) : NULL;
     for (uint32_t i = b->nvalues; i-- > 0;)
         if (b->values[i].r == r)
-            return b->values[i].t;
+            return &b->values[i];
+    return NULL;
+}
+
+bp_tensor *bind_take(bindings *b, ref r)
+{
+    bind_value *v = find(b, r);
+    if (!v || v->is_lent)
+        return NULL;
+    v->is_lent = true;
+    return v->t;
+}
+
+bp_tensor *bind_get_other(bindings *b, ref r)
+{
+    const bind_value *v = find(b, r);
+    if (v)
+        return v->t;
     if (ref_kind(r) != REF_BASE)
         return NULL;
     bp_tensor *t = inputs_base(b->c, b->inputs, b->ninputs, ref_index(r));
-    if (t && bind_put(b, r, t) != BP_OK) {
-        tensor_unref(t);
-        return NULL;
-    }
-    tensor_unref(t); /* it holds its own */
-    return t;
+    return t && bind_give(b, r, t) == BP_OK ? t : NULL;
 }
 
 /* -- overlapping inputs -------------------------------------------------------------------------------------------- */

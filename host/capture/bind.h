@@ -6,18 +6,20 @@
 #include "host/capture/path.h"
 
 enum { BIND_INLINE = 24 };
-typedef struct { ref r; bp_tensor *t; } bind_value;
+typedef struct { ref r; bool is_lent; bp_tensor *t; } bind_value; /* holds a reference unless it is lent */
 typedef struct bindings {
     bp_ctx *c;
-    bp_value *inputs;
-    bind_value *values; /* each holds a reference */
-    uint32_t ninputs, nargs, inputs_cap, nvalues, values_cap;
+    const bp_value *inputs; /* the caller's, until an attribute joins them */
+    bind_value *values;
+    uint32_t ninputs, nargs, nvalues, values_cap;
+    bp_value *own_inputs;
+    uint32_t inputs_cap;    /* of own_inputs */
     bp_value inputs_inline[BIND_INLINE];
     bind_value values_inline[BIND_INLINE];
 } bindings;
 
-/* Borrows the arguments' tensors. errors: out of memory. */
-bp_status bind_init(bindings *b, bp_ctx *c, const bp_value *args, uint32_t nargs);
+/* Borrows the arguments and their tensors. */
+void bind_init(bindings *b, bp_ctx *c, const bp_value *args, uint32_t nargs);
 void bind_fini(bindings *b);
 void bind_reset(bindings *b); /* forgets values and attributes */
 bp_status bind_push_input(bindings *b, const bp_value *v);
@@ -25,12 +27,23 @@ bp_status bind_push_input(bindings *b, const bp_value *v);
 static inline void bind_cut_inputs(bindings *b, uint32_t n) { b->ninputs = n; }
 /* Takes a reference of its own to t, as the value of r. */
 bp_status bind_put(bindings *b, ref r, bp_tensor *t);
-/* The tensor of r, borrowed. NULL: not there (or out of memory, which the context says, for a REF_BASE). */
-bp_tensor *bind_get(bindings *b, ref r);
+/* The same, but the caller's reference becomes its own, also when it fails. */
+bp_status bind_give(bindings *b, ref r, bp_tensor *t);
+/* Gives out the reference to the value of r, which stays readable: the taker keeps it until bind_reset. NULL: there is
+ * none of its own to give. */
+bp_tensor *bind_take(bindings *b, ref r);
+bp_tensor *bind_get_other(bindings *b, ref r);
 /* Input i as a tensor; NULL when it is none. */
 static inline bp_tensor *bind_input(const bindings *b, uint32_t i)
 {
     return b->inputs[i].kind == BP_VALUE_TENSOR ? b->inputs[i].v.tensor : NULL;
+}
+/* The tensor of r, borrowed. NULL: not there (or out of memory, which the context says, for a REF_BASE). */
+static inline bp_tensor *bind_get(bindings *b, ref r)
+{
+    if (ref_kind(r) == REF_INPUT)
+        return ref_index(r) < b->ninputs ? bind_input(b, ref_index(r)) : NULL;
+    return bind_get_other(b, r);
 }
 
 /* Marks in member[0 .. n) the inputs that overlap input i, directly or through others, i among them; returns how many

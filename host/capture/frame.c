@@ -37,24 +37,32 @@ trace *capture_resumed(bp_ctx *c)
 
 /* -- life ---------------------------------------------------------------------------------------------------------- */
 
+/* What is wrong with argument i: it is neither a usable tensor nor a plain value. */
+static bp_status check_argument(bp_ctx *c, uint32_t i, const bp_value *v)
+{
+    bool known = v->kind == BP_VALUE_NONE || v->kind == BP_VALUE_TENSOR || v->kind == BP_VALUE_BOOL ||
+                 v->kind == BP_VALUE_INT || v->kind == BP_VALUE_FLOAT || v->kind == BP_VALUE_STRING;
+    if (!known)
+        return ctx_fail(c, BP_INVALID_ARGUMENT, "argument %u: a value of kind %u is none that a function takes", i,
+                        v->kind);
+    const bp_tensor *t = v->kind == BP_VALUE_TENSOR ? v->v.tensor : NULL;
+    if (v->kind == BP_VALUE_TENSOR && !t)
+        return ctx_fail(c, BP_INVALID_ARGUMENT, "argument %u is a tensor that is NULL: pass kind NONE for none", i);
+    if (v->kind == BP_VALUE_STRING && !v->v.str)
+        return ctx_fail(c, BP_INVALID_ARGUMENT, "argument %u is a string that is NULL", i);
+    if (t && t->flags & TENSOR_POISONED)
+        return ctx_fail(c, BP_FAILED_PRECONDITION, "argument %u is a fake tensor of a finished capture, made at %s:%d",
+                        i, t->file ? t->file : "?", t->line);
+    return BP_OK;
+}
+
 bp_status args_check(bp_ctx *c, const bp_args *args)
 {
     for (uint32_t i = 0; args && i < args->n; i++) {
         const bp_value *v = &args->at[i];
-        bool known = v->kind == BP_VALUE_NONE || v->kind == BP_VALUE_TENSOR || v->kind == BP_VALUE_BOOL ||
-                     v->kind == BP_VALUE_INT || v->kind == BP_VALUE_FLOAT || v->kind == BP_VALUE_STRING;
-        if (!known)
-            return ctx_fail(c, BP_INVALID_ARGUMENT, "argument %u: a value of kind %u is none that a function takes", i,
-                            v->kind);
         const bp_tensor *t = v->kind == BP_VALUE_TENSOR ? v->v.tensor : NULL;
-        if (v->kind == BP_VALUE_TENSOR && !t)
-            return ctx_fail(c, BP_INVALID_ARGUMENT, "argument %u is a tensor that is NULL: pass kind NONE for none", i);
-        if (v->kind == BP_VALUE_STRING && !v->v.str)
-            return ctx_fail(c, BP_INVALID_ARGUMENT, "argument %u is a string that is NULL", i);
-        if (t && t->flags & TENSOR_POISONED)
-            return ctx_fail(c, BP_FAILED_PRECONDITION,
-                            "argument %u is a fake tensor of a finished capture, made at %s:%d", i,
-                            t->file ? t->file : "?", t->line);
+        if (!t || (t->flags & TENSOR_POISONED))
+            TRY(check_argument(c, i, v));
     }
     return BP_OK;
 }

@@ -107,7 +107,7 @@ bp_status bp_run_eager(bp_ctx *c, bp_fn fn, void *user, const bp_args *inputs, b
 
 /* -- a call -------------------------------------------------------------------------------------------------------- */
 
-static bp_status begin(call *k, bp_ctx *c, bp_callable *g, const bp_args *inputs, bp_outputs *outs)
+static void begin(call *k, bp_ctx *c, bp_callable *g, const bp_args *inputs, bp_outputs *outs)
 {
     k->c = c;
     k->g = g;
@@ -120,7 +120,7 @@ static bp_status begin(call *k, bp_ctx *c, bp_callable *g, const bp_args *inputs
     memset(&k->fresh, 0, sizeof k->fresh);
     memset(&k->guesses, 0, sizeof k->guesses);
     k->next_fresh = 0;
-    return bind_init(&k->vals, c, inputs ? inputs->at : NULL, inputs ? inputs->n : 0);
+    bind_init(&k->vals, c, inputs ? inputs->at : NULL, inputs ? inputs->n : 0);
 }
 
 static void end(call *k)
@@ -153,18 +153,15 @@ static bp_status call_inside(bp_ctx *c, bp_callable *g, const bp_args *inputs, b
     epochs *e = code_enter(c);
     if (!e)
         return c->diag.code;
-    step s = begin(&k, c, g, inputs, outs) == BP_OK ? STEP_OK : STEP_FAILED;
+    begin(&k, c, g, inputs, outs);
     k.epochs = e;
-    if (s == STEP_OK) {
-        s = attempt(&k);
-        code_count(k.st, calls, 1);
-        if (s == STEP_DONE && !k.captured)
-            code_count(k.st, hits, 1);
-        else if (s == STEP_EAGER)
-            note_eager(&k);
-        if (s == STEP_EAGER && k.resumes && k.nlog)
-            s = call_resume(&k);
-    }
+    step s = attempt(&k);
+    if (s == STEP_DONE && !k.captured)
+        code_count_hit(k.st, c->thread);
+    else if (s == STEP_EAGER)
+        note_eager(&k);
+    if (s == STEP_EAGER && k.resumes && k.nlog)
+        s = call_resume(&k);
     end(&k);
     code_leave(c, e);
     return s == STEP_EAGER ? run_eagerly(c, g, inputs, outs) : c->diag.code;

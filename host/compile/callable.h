@@ -79,7 +79,12 @@ tree_node *call_pick(call *k, place *at, uint32_t before);
 /* The attributes that a node reads first become inputs of the call. */
 bp_status call_take_attrs(call *k, const tree_node *n, uint32_t before);
 /* A value of the path behind k->node: one that it has, else a slice. Borrowed; NULL: the context has the error. */
-bp_tensor *call_value(call *k, ref r);
+bp_tensor *call_slice(call *k, ref r);
+static inline bp_tensor *call_value(call *k, ref r)
+{
+    bp_tensor *t = bind_get(&k->vals, r);
+    return t ? t : call_slice(k, r);
+}
 /* miss.c: an unseen outcome or a new call: limits, then a capture. Gives the first new node. */
 step call_miss(call *k, place *at, tree_node *parent, outcome out, tree_node **n);
 /* The function captured anew, along what this call has observed up to the end of n (NULL: nothing). NULL: no memory. */

@@ -11,7 +11,8 @@ typedef struct {
     call *k;
     const item *end;
     bp_tensor **outs;      /* a reference each, but for inputs themselves */
-    bp_tensor **bases;     /* by output: the storage's whole, a reference, at the first output of that storage */
+    bp_tensor **bases;     /* by output: the storage's whole, at the first output of that storage; a reference, unless it
+                            * is that output itself */
     write_job *jobs;
 } commit;
 
@@ -80,6 +81,13 @@ static bool fits(ref r, const bp_tensor *v, const tensor_meta *base)
            dim_eq(m.offset, base->offset);
 }
 
+/* A value that fits and that no output has yet, with its reference; else a copy. */
+static bp_tensor *take_or_copy(commit *m, const out_spec *o, const bp_tensor *v)
+{
+    bp_tensor *t = fits(o->value, v, &o->base) ? bind_take(&m->k->vals, o->value) : NULL;
+    return t ? t : copy_of(m->k->c, v, &o->base);
+}
+
 /* The whole of output i's storage: shared with an earlier output only if their fakes share it (C1.3). */
 static bp_tensor *base_of(commit *m, uint32_t i)
 {
@@ -92,8 +100,7 @@ static bp_tensor *base_of(commit *m, uint32_t i)
     bp_tensor *v = call_value(m->k, o->value);
     if (!v)
         return NULL;
-    m->bases[i] = fits(o->value, v, &o->base) ? tensor_ref(v) : copy_of(m->k->c, v, &o->base);
-    return m->bases[i];
+    return m->bases[i] = take_or_copy(m, o, v);
 }
 
 static bool is_whole(const out_spec *o)
@@ -125,7 +132,7 @@ static bp_tensor *make_output(commit *m, uint32_t i)
     if (o->source >= 0)
         t = make_view(m, o);
     else if ((base = base_of(m, i)))
-        t = is_whole(o) && base == m->bases[i] ? tensor_ref(base) : tensor_view(m->k->c, base, &o->meta);
+        t = is_whole(o) && base == m->bases[i] ? base : tensor_view(m->k->c, base, &o->meta);
     if (t)
         mark(t, o->requires_grad);
     return t;
@@ -182,9 +189,10 @@ static void hand_over(commit *m)
 static void drop(commit *m, bool failed)
 {
     for (uint32_t i = 0; i < m->end->end.nouts; i++) {
+        if (m->bases[i] != m->outs[i])
+            tensor_unref(m->bases[i]);
         if (failed && m->outs[i] && is_first(m, i))
             tensor_unref(m->outs[i]);
-        tensor_unref(m->bases[i]);
     }
     for (uint32_t i = 0; i < m->end->end.nwrites; i++)
         tensor_unref(m->jobs[i].value);
@@ -236,15 +244,19 @@ step call_commit(call *k, const tree_node *n)
     if (s != STEP_OK)
         return s;
     enum { FEW_OUTS = 32, FEW_WRITES = 16 };
-    bp_tensor *few[2 * FEW_OUTS] = {0}, **at = few;
-    write_job few_jobs[FEW_WRITES] = {0}, *jobs = few_jobs;
+    bp_tensor *few[2 * FEW_OUTS], **at = few;
+    write_job few_jobs[FEW_WRITES], *jobs = few_jobs;
     uint32_t nouts = end->end.nouts, nwrites = end->end.nwrites;
     if (nouts > FEW_OUTS)
-        at = calloc(2 * (size_t)nouts, sizeof *at);
+        at = malloc(2 * (size_t)nouts * sizeof *at);
     if (nwrites > FEW_WRITES)
-        jobs = calloc(nwrites, sizeof *jobs);
+        jobs = malloc(nwrites * sizeof *jobs);
     if (at && jobs) {
         commit m = {k, end, at, at + nouts, jobs};
+        for (uint32_t i = 0; i < 2 * nouts; i++)
+            at[i] = NULL;
+        for (uint32_t i = 0; i < nwrites; i++)
+            jobs[i] = (write_job){0};
         s = finish(&m);
     } else {
         ctx_nomem(k->c);

@@ -49,8 +49,9 @@ static bp_status keep_outputs(call *k, const segment_use *u, bp_tensor **out)
     bp_status st = BP_OK;
     for (uint32_t i = 0; i < u->nout; i++) {
         if (st == BP_OK && out[i])
-            st = bind_put(&k->vals, u->out[i], out[i]);
-        tensor_unref(out[i]);
+            st = bind_give(&k->vals, u->out[i], out[i]);
+        else
+            tensor_unref(out[i]);
     }
     return st;
 }
@@ -86,7 +87,7 @@ step call_run_segment(call *k, tree_node *n)
     step s = find_use(k, n, &u);
     if (s != STEP_OK || !u->seg)
         return s;
-    bp_tensor *few[2 * FEW] = {0}, **at = few;
+    bp_tensor *few[2 * FEW], **at = few;
     if (u->nin > FEW || u->nout > FEW) {
         at = calloc((size_t)u->nin + u->nout + 1, sizeof *at);
         if (!at)

@@ -15,7 +15,7 @@ static bp_callable_stats stats_of(const code_state *s)
                                .compiles = code_counter(s, compiles),
                                .segments = code_counter(s, segments),
                                .entries = roots ? roots->n : 0,
-                               .hits = code_counter(s, hits),
+                               .hits = code_hit_count(s),
                                .eager_calls = code_counter(s, eager_calls),
                                .recompiles = code_counter(s, recompiles),
                                .slices = code_counter(s, slices),

@@ -126,13 +126,12 @@ static const item *item_of(void *arg, ref r)
     return path_item_of(arg, r);
 }
 
-bp_tensor *call_value(call *k, ref r)
+bp_tensor *call_slice(call *k, ref r)
 {
-    bp_tensor *t = bind_get(&k->vals, r);
-    if (t || !ctx_ok(k->c))
-        return t;
+    if (!ctx_ok(k->c))
+        return NULL;
     slicer s = {.c = k->c, .vals = &k->vals, .rng_base = k->rng_base, .item_of = item_of, .arg = k->node};
-    t = slice_value(&s, r);
+    bp_tensor *t = slice_value(&s, r);
     code_count(k->st, slices, s.evaluated);
     if (t && bind_put(&k->vals, r, t) != BP_OK)
         t = NULL;

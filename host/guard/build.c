@@ -152,7 +152,7 @@ static uint32_t first_of(const guard_builder *b, uint32_t i)
  * may hold the other one's guard. Of inputs that are one object, the first stands for all. */
 static void work_out_identity(guard_builder *b)
 {
-    uint32_t at, ntensors = 0;
+    uint32_t at, ntensors = 0, others = 0;
     uint8_t *marks = add_marks(b, &at);
     for (uint32_t i = 0; marks && i < b->nsources; i++) {
         if (!guard_tensor(b->in, i))
@@ -165,8 +165,10 @@ static void work_out_identity(guard_builder *b)
         if (marks[first] != 1)
             marks[first] = b->added[i] ? 1 : 2;
     }
+    for (uint32_t i = 0; marks && i < b->nsources; i++)
+        others |= marks[i] == 2;
     if (ntensors > 1)
-        add_rec(b, (guard_rec){.kind = GUARD_DISTINCT, .at = at, .word = b->nsources});
+        add_rec(b, (guard_rec){.kind = GUARD_DISTINCT, .at = at, .others = others, .word = b->nsources});
 }
 
 /* Marks what overlaps source i, directly or through others. */

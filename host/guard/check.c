@@ -1,6 +1,5 @@
 /* The check of a call against a guard set: the hot path of every call. No allocation, no lock, no write. */
 #include "host/guard/set.h"
-#include "sdk/base/hash.h"
 #include <string.h>
 
 _Static_assert(sizeof(ambient) == 24, "ambient has no padding: it is compared as bytes");
@@ -40,20 +39,6 @@ static bool value_holds(const guard_set *g, const guard_rec *r, const guard_inpu
 
 /* -- identity ------------------------------------------------------------------------------------------------------ */
 
-/* A set of pointers on the stack. A larger number of inputs goes through it in portions. */
-enum { PORTION = 256, TABLE = 1024 };
-
-static bool insert(const void **table, const void *p, bool add)
-{
-    uint32_t i = (uint32_t)hash_u64((uint64_t)(uintptr_t)p) & (TABLE - 1);
-    for (; table[i]; i = (i + 1) & (TABLE - 1))
-        if (table[i] == p)
-            return false;
-    if (add)
-        table[i] = p;
-    return true;
-}
-
 /* Up to FEW sources, all guarded here, the common case: every pair, without a table and with one branch. */
 enum { FEW = 8 };
 static bool few_distinct(const guard_inputs *in, const uint8_t *marks, uint32_t n)
@@ -69,30 +54,51 @@ static bool few_distinct(const guard_inputs *in, const uint8_t *marks, uint32_t 
     return !equal;
 }
 
-static bool all_are_guarded_here(const uint8_t *marks, uint32_t n)
+/* A set of pointers on the stack, as large as the number of inputs needs. More of them than PORTION go through it in
+ * portions. */
+enum { PORTION = 1024, TABLE = 2 * PORTION };
+typedef struct { const void *at[TABLE]; unsigned shift; size_t mask; } pointer_set;
+
+static void set_clear(pointer_set *s, uint32_t n)
 {
-    unsigned others = 0;
-    for (uint32_t i = 0; i < n; i++)
-        others |= marks[i] & 2u;
-    return !others;
+    unsigned bits = 4;
+    while ((1u << bits) < 2 * (n < PORTION ? n : PORTION))
+        bits++;
+    s->shift = 64 - bits;
+    s->mask = ((size_t)1 << bits) - 1;
+    memset(s->at, 0, sizeof *s->at << bits);
+}
+
+/* Where p is, or belongs. The high bits of the product hold all of p; tensors lie at multiples of 16. */
+static inline const void **set_find(pointer_set *s, const void *p)
+{
+    size_t i = (size_t)(((uint64_t)(uintptr_t)p * UINT64_C(0x9e3779b97f4a7c15)) >> s->shift);
+    while (s->at[i] && s->at[i] != p)
+        i = (i + 1) & s->mask;
+    return &s->at[i];
 }
 
 /* Sources from `begin` on that are marked 1, at most PORTION of them, against each other and all later marked ones and
  * all marked 2. *next: where the following portion begins. */
-static bool portion_distinct(const guard_inputs *in, const uint8_t *marks, uint32_t n, uint32_t begin, uint32_t *next)
+static bool portion_distinct(pointer_set *s, const guard_inputs *in, const guard_rec *r, const uint8_t *marks,
+                             uint32_t begin, uint32_t *next)
 {
-    const void *table[TABLE] = {0};
-    uint32_t i = begin, count = 0;
+    uint32_t i = begin, count = 0, n = (uint32_t)r->word;
+    set_clear(s, n - begin);
     for (; i < n && count < PORTION; i++) {
         const bp_tensor *t = marks[i] == 1 ? guard_tensor(in, i) : NULL;
-        count += t != NULL;
-        if (t && !insert(table, t, true))
+        if (!t)
+            continue;
+        const void **at = set_find(s, t);
+        if (*at)
             return false;
+        *at = t;
+        count++;
     }
     *next = i;
-    for (uint32_t k = 0; k < n && count; k++) {
+    for (uint32_t k = r->others ? 0 : i; k < n && count; k++) {
         const bp_tensor *t = marks[k] == 2 || (marks[k] == 1 && k >= i) ? guard_tensor(in, k) : NULL;
-        if (t && !insert(table, t, false))
+        if (t && *set_find(s, t))
             return false;
     }
     return true;
@@ -101,11 +107,11 @@ static bool portion_distinct(const guard_inputs *in, const uint8_t *marks, uint3
 static bool distinct_holds(const guard_set *g, const guard_rec *r, const guard_inputs *in)
 {
     const uint8_t *marks = guard_marks(g, r);
-    uint32_t n = (uint32_t)r->word;
-    if (n <= FEW && all_are_guarded_here(marks, n))
-        return few_distinct(in, marks, n);
-    for (uint32_t begin = 0; begin < n;)
-        if (!portion_distinct(in, marks, n, begin, &begin))
+    if (r->word <= FEW && !r->others)
+        return few_distinct(in, marks, (uint32_t)r->word);
+    pointer_set s;
+    for (uint32_t begin = 0; begin < r->word;)
+        if (!portion_distinct(&s, in, r, marks, begin, &begin))
             return false;
     return true;
 }

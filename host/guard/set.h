@@ -17,12 +17,13 @@ enum guard_kind {
  *   BOOL, INT word: the value             FLOAT   word: the bits (guard_float_bits)
  *   STRING    at: the text, NUL-terminated; word 0: a NULL pointer
  *   ALIAS     word: the other source
- *   DISTINCT  word: how many sources; at: a mark each (uint8_t): 1 to be kept apart from all, 2 from those marked 1
+ *   DISTINCT  word: how many sources; at: a mark each (uint8_t): 1 to be kept apart from all, 2 from those marked 1;
+ *             others: whether any is marked 2
  *   OVERLAP   source: the written input; at: the other source, its byte offset from the written one
  *   DISJOINT  source: the written input; at: a mark each source: 1 when it belongs to the written one's overlaps */
 typedef struct {
     uint32_t kind, source;
-    uint32_t at, reserved; /* index into words */
+    uint32_t at, others; /* at: index into words */
     uint64_t word;
 } guard_rec;
 

@@ -34,16 +34,6 @@ static bp_dim divide(bp_ctx *c, bp_dim a, bp_dim b, checked_fn fn, const char *s
     return apply(c, a, b, fn, sign);
 }
 
-bool dim_eq(bp_dim a, bp_dim b)
-{
-    return a.sym == b.sym && (a.sym || a.value == b.value);
-}
-
-bool dim_is(bp_dim a, int64_t v)
-{
-    return dim_is_const(a) && a.value == v;
-}
-
 int64_t dim_int(bp_ctx *c, bp_dim d)
 {
     return known(c, d, d) ? d.value : 0;

@@ -7,8 +7,8 @@
 static inline bp_dim dim_const(int64_t v) { return (bp_dim){v, 0, 0}; }
 static inline bool dim_is_const(bp_dim d) { return d.sym == 0; }
 /* Whether two sizes are known to be equal (constants: equal values). */
-bool dim_eq(bp_dim a, bp_dim b);
-bool dim_is(bp_dim a, int64_t v);
+static inline bool dim_eq(bp_dim a, bp_dim b) { return a.sym == b.sym && (a.sym || a.value == b.value); }
+static inline bool dim_is(bp_dim a, int64_t v) { return dim_is_const(a) && a.value == v; }
 /* The number, specializing a symbol (which will leave a guard). */
 int64_t dim_int(bp_ctx *c, bp_dim d);
 /* Overflow: an INVALID_ARGUMENT error that names both values; the result is then 0. */

@@ -11,15 +11,13 @@ storage *storage_new(bp_ctx *c, bp_device device, size_t nbytes, bool fake)
                  (int)device.kind);
         return NULL;
     }
-    storage *s = calloc(1, sizeof *s);
+    storage *s = malloc(sizeof *s);
     if (!s) {
         ctx_nomem(c);
         return NULL;
     }
+    *s = (storage){.device = device, .nbytes = nbytes, .is_fake = fake};
     atomic_init(&s->refs, 1);
-    s->device = device;
-    s->nbytes = nbytes;
-    s->is_fake = fake;
     if (!fake && nbytes && !(s->data = alloc_get(nbytes))) {
         ctx_fail(c, BP_RESOURCE_EXHAUSTED, "out of memory: a tensor needs %zu bytes", nbytes);
         free(s);
@@ -36,7 +34,7 @@ storage *storage_ref(storage *s)
 
 void storage_unref(storage *s)
 {
-    if (!s || atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1)
+    if (!s || !refs_drop(&s->refs))
         return;
     if (s->release)
         s->release(s->release_arg, s->data);

@@ -61,16 +61,26 @@ static bp_status need_bytes(bp_ctx *c, const tensor_meta *m, size_t *out)
 
 /* -- making -------------------------------------------------------------------------------------------------------- */
 
+/* All but the room for sizes and strides, of which only what is used is ever read: a call makes its outputs anew, and
+ * an allocator hands small blocks out faster when it need not clear them. */
+static void clear(bp_tensor *t)
+{
+    const size_t dims = offsetof(bp_tensor, inline_dims), rest = dims + sizeof t->inline_dims;
+    memset(t, 0, dims);
+    memset((char *)t + rest, 0, sizeof *t - rest);
+}
+
 /* A tensor over s, whose reference it takes also on failure. */
 static bp_tensor *make(bp_ctx *c, const tensor_meta *m, storage *s)
 {
     size_t extra = m->rank > TENSOR_INLINE_RANK ? 2 * (size_t)m->rank * sizeof(bp_dim) : 0;
-    bp_tensor *t = calloc(1, sizeof *t + extra);
+    bp_tensor *t = malloc(sizeof *t + extra);
     if (!t) {
         storage_unref(s);
         ctx_nomem(c);
         return NULL;
     }
+    clear(t);
     atomic_init(&t->refs, 1);
     t->dtype = (uint8_t)m->dtype;
     t->device_kind = (uint8_t)m->device.kind;
@@ -205,7 +215,7 @@ bp_tensor *tensor_ref(bp_tensor *t)
 
 void tensor_unref(bp_tensor *t)
 {
-    if (!t || atomic_fetch_sub_explicit(&t->refs, 1, memory_order_acq_rel) != 1)
+    if (!t || !refs_drop(&t->refs))
         return;
     scope_forget(t);
     if (t->grad_destroy)

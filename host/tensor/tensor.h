@@ -54,6 +54,14 @@ struct bp_tensor {
     bp_tensor *scope_prev, *scope_next;
 };
 
+/* Gives up one of the references that are counted; true: it was the last. The owner of the only one is alone, and needs
+ * no atomic subtraction, which costs more than everything else here. */
+static inline bool refs_drop(atomic_uint *refs)
+{
+    return atomic_load_explicit(refs, memory_order_acquire) == 1 ||
+           atomic_fetch_sub_explicit(refs, 1, memory_order_acq_rel) == 1;
+}
+
 /* -- metadata: what a shape rule computes, without a storage -- */
 typedef struct { bp_dtype dtype; bp_device device; uint32_t rank; bp_dim *sizes, *strides; bp_dim offset; } tensor_meta;
 
