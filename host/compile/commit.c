@@ -14,6 +14,7 @@ typedef struct {
     bp_tensor **bases;     /* by output: the storage's whole, at the first output of that storage; a reference, unless it
                             * is that output itself */
     write_job *jobs;
+    bool is_last;          /* the call ends here: values may become outputs, since nothing reads them behind it */
 } commit;
 
 /* -- sources and targets of writes --------------------------------------------------------------------------------- */
@@ -81,10 +82,12 @@ static bool fits(ref r, const bp_tensor *v, const tensor_meta *base)
            dim_eq(m.offset, base->offset);
 }
 
-/* A value that fits and that no output has yet, with its reference; else a copy. */
-static bp_tensor *take_or_copy(commit *m, const out_spec *o, const bp_tensor *v)
+/* A value that fits and that no output has yet; else a copy. */
+static bp_tensor *take_or_copy(commit *m, const out_spec *o, bp_tensor *v)
 {
-    bp_tensor *t = fits(o->value, v, &o->base) ? bind_take(&m->k->vals, o->value) : NULL;
+    bp_tensor *t = NULL;
+    if (fits(o->value, v, &o->base))
+        t = m->is_last ? bind_take(&m->k->vals, o->value) : tensor_ref(v);
     return t ? t : copy_of(m->k->c, v, &o->base);
 }
 
@@ -220,7 +223,7 @@ bp_status call_commit_state(call *k, const item *state, bp_tensor **made)
     uint32_t nouts = state->end.nouts, nwrites = state->end.nwrites;
     bp_tensor **at = calloc(2 * (size_t)nouts + 1, sizeof *at);
     write_job *jobs = calloc((size_t)nwrites + 1, sizeof *jobs);
-    commit m = {k, state, at, at ? at + nouts : NULL, jobs};
+    commit m = {k, state, at, at ? at + nouts : NULL, jobs, false};
     bp_status st = at && jobs ? BP_OK : ctx_nomem(k->c);
     if (st == BP_OK)
         st = make_outputs(&m);
@@ -252,7 +255,7 @@ step call_commit(call *k, const tree_node *n)
     if (nwrites > FEW_WRITES)
         jobs = malloc(nwrites * sizeof *jobs);
     if (at && jobs) {
-        commit m = {k, end, at, at + nouts, jobs};
+        commit m = {k, end, at, at + nouts, jobs, true};
         for (uint32_t i = 0; i < 2 * nouts; i++)
             at[i] = NULL;
         for (uint32_t i = 0; i < nwrites; i++)

@@ -7,4 +7,4 @@ check_PROGRAMS += %D%/call
 check_DATA += %D%/plugin.so
 CLEANFILES += %D%/plugin.so
 %D%/plugin.so: $(bad_headers)
-EXTRA_DIST += %D%/plugin.c
+EXTRA_DIST += %D%/plugin.c %D%/profile.py
