@@ -58,12 +58,26 @@ static bp_tensor *normalize_batch(bp_ctx *c, const batch_norm *b)
     return r.at[0];
 }
 
+/* The variance of one number is none. */
+static bool check_batch(bp_ctx *c, const char *name, const bp_tensor *x)
+{
+    if (!ctx_ok(c) || !x)
+        return ctx_ok(c);
+    int64_t channels = bp_tensor_rank(x) > 1 ? bp_tensor_size(x, 1) : 0;
+    if (!channels || bp_tensor_numel(x) != channels)
+        return true;
+    return ctx_fail(c, BP_INVALID_ARGUMENT, "batch_norm \"%s\": more than 1 value a channel is expected in training, "
+                    "and the input has %lld of %lld channels", name, (long long)channels, (long long)channels) == BP_OK;
+}
+
 bp_tensor *bp_nn_batch_norm_at(bp_ctx *c, bp_frame *f, bp_module *m, const char *name, bp_tensor *x,
                                const bp_nn_norm_options *given, size_t size)
 {
     NN_OPTIONS(bp_nn_norm_options, o, given, size);
     batch_norm b = {x, weight_of(c, f, m, name, &o), bias_of(c, f, m, name, &o), nn_attr(c, f, m, name, "running_mean"),
                     nn_attr(c, f, m, name, "running_var"), NULL, o.momentum ? o.momentum : 0.1, eps_of(&o)};
+    if (o.train && !check_batch(c, name, x))
+        return NULL;
     if (o.train) {
         b.batches = nn_attr(c, f, m, name, "num_batches_tracked");
         return normalize_batch(c, &b);

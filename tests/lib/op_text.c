@@ -6,8 +6,17 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { ARGS = 16, ITEMS = 64, SIZES = 8 };
-typedef struct { bp_ctx *c; const char *at; } reader;
+enum { ARGS = 16, ITEMS = 256, SIZES = 8, TENSORS = 16 };
+
+/* frame: of a compiled function, whose arguments are the tensors of the text. collects: only they are read. */
+typedef struct {
+    bp_ctx *c;
+    const char *at;
+    bp_frame *frame;
+    bool collects;
+    uint32_t nliterals, nresults;
+    bp_tensor *literals[TENSORS], *results[TENSORS];
+} reader;
 
 static void skip_blanks(reader *r)
 {
@@ -64,9 +73,22 @@ static bp_tensor *read_tensor(reader *r, bp_dtype d)
     r->at++;
     if (!is_scalar && rank == 0)
         sizes[rank++] = n;
-    bp_tensor *t = bp_tensor_from(r->c, d, rank, sizes, n ? data : NULL);
-    assert_non_null(t);
-    return t;
+    assert_true(n <= ITEMS && r->nliterals < TENSORS);
+    bp_tensor *t = r->frame ? bp_arg(r->frame, r->nliterals, "t") : bp_tensor_from(r->c, d, rank, sizes,
+              n ? data : NULL);
+    assert_true(t || r->frame);
+    return r->literals[r->nliterals++] = t;
+}
+
+/* "%2": a tensor that an earlier call gave. */
+static bp_value read_result(reader *r)
+{
+    uint32_t i = (uint32_t)strtoul(r->at, (char **)(uintptr_t)&r->at, 10);
+    if (r->collects)
+        return value_none();
+    if (!i || i > r->nresults)
+        fail_msg("%%%u is no result yet", i);
+    return value_tensor(r->results[i - 1]);
 }
 
 static bool read_dtype(reader *r, bp_dtype *d)
@@ -102,6 +124,8 @@ static bp_value read_value(reader *r)
     bool is_float;
     if (take(r, "["))
         return read_list(r);
+    if (take(r, "%"))
+        return read_result(r);
     if (take(r, "None"))
         return value_none();
     if (take(r, "True") || take(r, "False"))
@@ -172,66 +196,133 @@ static void print_tensor(buf *out, const bp_tensor *t)
     buf_puts(out, t->rank ? "]" : ")");
 }
 
-static void print_results(bp_ctx *c, buf *out, const op_call *k)
+static void print_results(buf *out, bp_ctx *c, bp_tensor *const *results, uint32_t n)
 {
-    for (uint32_t i = 0; i < k->nout; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         buf_puts(out, i ? " | " : "");
-        print_tensor(out, k->out[i]);
+        print_tensor(out, results[i]);
     }
-    for (uint32_t i = 0; i < k->nout; i++)
-        tensor_unref(k->out[i]);
     if (bp_error(c))
         buf_printf(out, "%s: %s", bp_status_name(bp_error(c)), bp_error_message(c));
 }
 
-static void run(bp_ctx *c, const char *call, buf *out)
+/* -- running -- */
+typedef struct { bp_value pos[ARGS], named[ARGS]; const char *names[ARGS]; uint32_t npos, nnamed; } arguments;
+
+static const op_row *read_call(reader *r, arguments *a)
 {
-    reader r = {c, call};
-    const char *open = strchr(call, '('), *names[ARGS];
-    const char *target = arena_printf(&c->scratch, "aten.%.*s%s", (int)(open - call), call,
+    skip_blanks(r);
+    const char *call = r->at, *open = strchr(call, '(');
+    if (!open)
+        fail_msg("a call is expected at \"%s\"", call);
+    const char *target = arena_printf(&r->c->scratch, "aten.%.*s%s", (int)(open - call), call,
                                       memchr(call, '.', (size_t)(open - call)) ? "" : ".default");
-    bp_value pos[ARGS], named[ARGS], *args;
-    uint32_t npos = 0, nnamed = 0;
-    for (r.at = open + 1; !take(&r, ")"); take(&r, ",")) {
-        names[nnamed] = read_name(&r);
-        if (names[nnamed])
-            named[nnamed++] = read_value(&r);
+    for (r->at = open + 1; !take(r, ")"); take(r, ",")) {
+        a->names[a->nnamed] = read_name(r);
+        if (a->names[a->nnamed])
+            a->named[a->nnamed++] = read_value(r);
         else
-            pos[npos++] = read_value(&r);
+            a->pos[a->npos++] = read_value(r);
     }
     const op_row *op = op_table_ready() ? op_by_target(target) : NULL;
     if (!op)
         fail_msg("no row for %s", target);
-    op_call k = {.op = op};
-    if (op_bind(c, op, pos, npos, names, named, nnamed, &args) == BP_OK) {
-        k.args = args;
-        op_dispatch(c, &k);
-    }
-    print_results(c, out, &k);
+    return op;
 }
 
-const char *op_text_run(bp_ctx *c, const char *call)
+/* The last call's results, which the scope owns; their number. */
+static uint32_t run(reader *r)
 {
-    static char text[2048];
-    buf out = {0};
-    arena_mark mark = arena_get_mark(&c->scratch);
-    bp_scope_begin(c);
-    run(c, call, &out);
+    uint32_t n = 0;
+    do {
+        arguments a = {.npos = 0};
+        op_call k = {.op = read_call(r, &a)};
+        bp_value *args;
+        if (!r->collects && op_bind(r->c, k.op, a.pos, a.npos, a.names, a.named, a.nnamed, &args) == BP_OK) {
+            k.args = args;
+            op_dispatch(r->c, &k);
+        }
+        n = bp_error(r->c) ? 0 : k.nout;
+        assert_true(r->nresults + n <= TENSORS);
+        for (uint32_t i = 0; i < k.nout; i++) {
+            bp_tensor *t = scope_own(r->c, k.out[i]);
+            if (n)
+                r->results[r->nresults++] = t;
+        }
+    } while (take(r, ";") && !bp_error(r->c));
+    return n;
+}
+
+/* Ends a run: its scope, its error. */
+static const char *finish(bp_ctx *c, arena_mark mark, buf *out)
+{
+    static char text[4096];
     bp_scope_end(c);
     arena_reset(&c->scratch, mark);
-    snprintf(text, sizeof text, "%s", buf_text(&out));
-    buf_fini(&out);
+    snprintf(text, sizeof text, "%s", buf_text(out));
+    buf_fini(out);
     bp_error_clear(c);
     return text;
 }
 
+const char *op_text_run(bp_ctx *c, const char *call)
+{
+    buf out = {0};
+    reader r = {.c = c, .at = call};
+    arena_mark mark = arena_get_mark(&c->scratch);
+    bp_scope_begin(c);
+    uint32_t n = run(&r);
+    print_results(&out, c, r.results + r.nresults - n, n);
+    return finish(c, mark, &out);
+}
+
+static void compiled(bp_ctx *c, bp_frame *f)
+{
+    reader r = {.c = c, .at = bp_user(f), .frame = f};
+    uint32_t n = run(&r);
+    for (uint32_t i = 0; i < n; i++)
+        bp_return(f, r.results[r.nresults - n + i]);
+}
+
+const char *op_text_run_compiled(bp_ctx *c, const char *backend, const char *call)
+{
+    buf out = {0};
+    reader r = {.c = c, .at = call, .collects = true};
+    bp_value values[TENSORS];
+    arena_mark mark = arena_get_mark(&c->scratch);
+    bp_scope_begin(c);
+    run(&r);
+    for (uint32_t i = 0; i < r.nliterals; i++)
+        values[i] = value_tensor(r.literals[i]);
+    bp_args in = {values, r.nliterals};
+    bp_outputs outs = {0};
+    bp_compile_options options = {.backend = backend, .user = (void *)(uintptr_t)call};
+    bp_callable *g = bp_compile(c, compiled, &options);
+    if (g)
+        bp_call(c, g, &in, &outs);
+    print_results(&out, c, outs.at, bp_error(c) ? 0 : outs.n);
+    bp_callable_unref(g);
+    return finish(c, mark, &out);
+}
+
+static void expect(const op_case *e, const char *how, const char *have)
+{
+    size_t begin = strlen(e->result);
+    bool is_beginning = begin > 3 && strcmp(e->result + begin - 3, "...") == 0;
+    if (is_beginning ? strncmp(have, e->result, begin - 3) != 0 : strcmp(have, e->result) != 0)
+        fail_msg("%s\n  %s gives %s\n  expected %s", e->call, how, have, e->result);
+}
+
 void op_text_check(bp_ctx *c, const op_case *cases, uint32_t n)
 {
-    for (uint32_t i = 0; i < n; i++) {
-        const char *have = op_text_run(c, cases[i].call), *want = cases[i].result;
-        size_t begin = strlen(want);
-        bool is_beginning = begin > 3 && strcmp(want + begin - 3, "...") == 0;
-        if (is_beginning ? strncmp(have, want, begin - 3) != 0 : strcmp(have, want) != 0)
-            fail_msg("%s\n  gives    %s\n  expected %s", cases[i].call, have, want);
-    }
+    for (uint32_t i = 0; i < n; i++)
+        expect(&cases[i], "eager", op_text_run(c, cases[i].call));
+}
+
+void op_text_check_on(bp_ctx *c, const char *const *backends, const op_case *cases, uint32_t n)
+{
+    op_text_check(c, cases, n);
+    for (; *backends; backends++)
+        for (uint32_t i = 0; i < n; i++)
+            expect(&cases[i], *backends, op_text_run_compiled(c, *backends, cases[i].call));
 }

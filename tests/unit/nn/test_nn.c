@@ -356,6 +356,11 @@ static void null_input(bp_ctx *c_, bp_frame *f)
     bp_return(f, bp_nn_conv(c_, f, m, "conv", NULL, NULL));
 }
 
+static void single_batch(bp_ctx *c_, bp_frame *f)
+{
+    bp_return(f, bp_nn_batch_norm(c_, f, m, "bn", bp_ones(c_, BP_DIMS(1, 4)), &(bp_nn_norm_options){.train = 1}));
+}
+
 static void F114_mistakes_name_the_layer_and_what_was_expected(void **state)
 {
     (void)state;
@@ -374,6 +379,9 @@ static void F114_mistakes_name_the_layer_and_what_was_expected(void **state)
     refused("\"conv\"", "4 dimensions, and the input 1");
     bp_run_eager(c, null_input, NULL, &none, &outs);
     refused("\"conv\"", "NULL");
+    bp_nn_batch_norm_new(c, m, "bn", 4, NULL);
+    bp_run_eager(c, single_batch, NULL, &none, &outs); /* A16 */
+    refused("batch_norm \"bn\"", "more than 1 value a channel");
     bp_nn_linear_new(c, m, "zero", 0, 3, NULL);
     refused("linear \"zero\"", "at least 1");
     bp_nn_conv_new(c, m, "odd", 3, 4, BP_DIMS(3), &(bp_nn_conv_options){.groups = 2});
