@@ -31,11 +31,13 @@ static void print_graph(bp_graph_module *gm, const bp_inputs *in, buf *out)
 static void count(bp_graph_module *gm, const bp_inputs *in, uint32_t link)
 {
     buf text = {0};
+    now->compiles[link]++;
+    if (now->threads)
+        return;
     print_graph(gm, in, &text);
     map_value *v = map_put(&now->texts[link], (str){text.s, text.n}, NULL);
     if (v && v->u++ && !now->twice[0])
         snprintf(now->twice, sizeof now->twice, "%s", buf_text(&text));
-    now->compiles[link]++;
     buf_fini(&text);
 }
 
@@ -47,7 +49,7 @@ static bp_status run_failing(void *state, bp_run *r)
 {
     failing *f = state;
     if (++now->runs[f->link] == now->p->links[f->link][1] && ++now->failed_runs)
-        return bp_run_fail(r, BP_UNAVAILABLE, "run %u fails", now->runs[f->link]);
+        return bp_run_fail(r, BP_UNAVAILABLE, "run %u fails", atomic_load(&now->runs[f->link]));
     return bp_run_compiled(r, f->inner);
 }
 
@@ -62,7 +64,7 @@ static bp_compiled *compile_failing(bp_graph_module *gm, const bp_inputs *in, ui
 {
     count(gm, in, link);
     if (now->compiles[link] == now->p->links[link][0] && ++now->failed_compiles)
-        return bp_fail(gm, BP_UNAVAILABLE, "compile %u fails", now->compiles[link]);
+        return bp_fail(gm, BP_UNAVAILABLE, "compile %u fails", atomic_load(&now->compiles[link]));
     failing *f = malloc(sizeof *f);
     if (!f)
         return bp_fail(gm, BP_RESOURCE_EXHAUSTED, "out of memory");
@@ -121,7 +123,8 @@ bp_compile_fn links_backend(const program *p)
 
 bp_status links_begin(links *l, const program *p, bp_ctx *c)
 {
-    *l = (links){.p = p};
+    memset(l, 0, sizeof *l);
+    l->p = p;
     now = l;
     bp_set_sink(c, append, &l->shown);
     bp_register_backend(c, first_link);

@@ -9,11 +9,13 @@
 #include "sdk/base/map.h"
 #include "tests/model/text.h"
 #include <backplane/plugin.h>
+#include <stdatomic.h>
 
 typedef struct {
     const program *p;
     buf shown;                    /* what bp_sink writes to */
-    uint32_t compiles[MAX_LINKS], runs[MAX_LINKS], failed_compiles, failed_runs;
+    atomic_uint compiles[MAX_LINKS], runs[MAX_LINKS], failed_compiles, failed_runs;
+    bool threads;                 /* several use it at once: graphs are counted, and not kept */
     char foreign_op[96];
     uint32_t foreign;             /* graphs with an operator that own code lacks: handed to bp_forward */
     map texts[MAX_LINKS];         /* graph -> how often it was compiled */

@@ -7,7 +7,7 @@ typedef void (*opaque_fn)(bp_ctx *c, bp_frame *f);
 
 static side *side_of(bp_frame *f)
 {
-    return bp_user(f);
+    return side_here ? side_here : bp_user(f);
 }
 
 static bp_tensor *argument(bp_frame *f)

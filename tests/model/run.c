@@ -17,6 +17,8 @@ static bool go(run *x, const block *b);
 
 const char *const arg_names[MAX_ARGS] = {"w", "x", "y", "z"};
 
+_Thread_local side *side_here;
+
 void side_init(side *s, const program *p, bp_ctx *c)
 {
     *s = (side){.p = p, .c = c, .module = bp_module_new(c)};
@@ -433,12 +435,13 @@ static void run_fn(side *s, bp_ctx *c, uint32_t which, bp_tensor *const *args, b
 void run_captured(bp_ctx *c, bp_frame *f)
 {
     const struct fn_user *u = bp_user(f);
-    const text_fn *fn = &u->side->p->fns[u->which];
+    side *s = side_here ? side_here : u->side;
+    const text_fn *fn = &s->p->fns[u->which];
     bp_tensor *args[MAX_ARGS], *given[4] = {0};
-    uint32_t nargs = fn->nargs - (u->which ? 0 : u->side->p->nbuffers);
+    uint32_t nargs = fn->nargs - (u->which ? 0 : s->p->nbuffers);
     for (uint32_t i = 0; i < fn->nargs; i++)
-        args[i] = i < nargs ? bp_arg(f, i, arg_names[i]) : bp_attr(f, u->side->module, arg_names[i]);
-    run_fn(u->side, c, u->which, args, given);
+        args[i] = i < nargs ? bp_arg(f, i, arg_names[i]) : bp_attr(f, s->module, arg_names[i]);
+    run_fn(s, c, u->which, args, given);
     for (uint32_t i = 0; i < fn->ngiven && bp_error(c) == BP_OK; i++)
         bp_return(f, given[i]);
 }

@@ -35,6 +35,8 @@ typedef struct side {
 } side;
 
 extern const char *const arg_names[MAX_ARGS];
+/* The side that runs on this thread: what callables that several threads share work for. NULL: their own. */
+extern _Thread_local side *side_here;
 void side_init(side *s, const program *p, bp_ctx *c);
 /* The captured function; its user pointer is a fn_user. */
 void run_captured(bp_ctx *c, bp_frame *f);

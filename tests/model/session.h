@@ -24,4 +24,7 @@ typedef struct {
 
 /* Runs p. True: nothing differs. Else *why says what differs first, at which call, with the call's statements. */
 bool session_run(const program *p, buf *why, session_totals *t);
+/* Runs p on several threads at once, each with contexts of its own, all with the same callables. True: each call gives
+ * what eager gives; nothing is counted. Not for mode "another" and programs with buffers. */
+bool session_run_threads(const program *p, uint32_t nthreads, buf *why);
 #endif

@@ -56,7 +56,7 @@ static bool next_line(reader *r)
     return false;
 }
 
-static str next_word(str *s)
+str text_word(str *s)
 {
     while (s->n && s->s[0] == ' ')
         s->s++, s->n--;
@@ -126,22 +126,22 @@ static bool find_kind(str word, enum form form, enum stmt_kind *kind)
 
 static bool read_stmt(reader *r, stmt *s)
 {
-    str rest = str_trim(r->line), copy = rest, w = next_word(&rest), word = w;
+    str rest = str_trim(r->line), copy = rest, w = text_word(&rest), word = w;
     enum form form = DOES;
     *s = (stmt){.line = arena_strndup(&r->p->arena, copy.s, copy.n)};
     str after = rest;
-    if (str_is(next_word(&after), "=")) {
+    if (str_is(text_word(&after), "=")) {
         form = w.s[0] == 'k' ? ASKED : VALUE;
         s->dst = to_operand(r, w).index;
         rest = after;
-        word = next_word(&after);
+        word = text_word(&after);
         bool assigns = form == VALUE && !after.n;
-        word = assigns ? (str){"", 0} : next_word(&rest);
+        word = assigns ? (str){"", 0} : text_word(&rest);
     }
     if (!find_kind(word, form, &s->kind))
         return wrong(r, "no such statement");
     r->p->needs |= kinds[s->kind].needs;
-    while ((w = next_word(&rest)).n) {
+    while ((w = text_word(&rest)).n) {
         if (str_is(w, "<"))
             continue;
         if (s->nargs == sizeof s->args / sizeof *s->args)
@@ -155,7 +155,7 @@ static bool read_stmt(reader *r, stmt *s)
 static bool read_block(reader *r, block *b)
 {
     while (next_line(r)) {
-        str line = str_trim(r->line), first = line, word = next_word(&first);
+        str line = str_trim(r->line), first = line, word = text_word(&first);
         if (str_is(word, "end") || str_is(word, "else") || str_is(word, "give"))
             return true;
         stmt s;
@@ -177,19 +177,19 @@ static bool read_block(reader *r, block *b)
 
 static bool read_fn(reader *r, str rest)
 {
-    uint32_t i = to_count(next_word(&rest));
-    if (i != r->p->nfns || i >= MAX_FNS || !str_is(next_word(&rest), "takes"))
+    uint32_t i = to_count(text_word(&rest));
+    if (i != r->p->nfns || i >= MAX_FNS || !str_is(text_word(&rest), "takes"))
         return wrong(r, "functions are numbered from 0, `fn N takes M`");
     text_fn *f = &r->p->fns[r->p->nfns++];
-    f->nargs = to_count(next_word(&rest));
+    f->nargs = to_count(text_word(&rest));
     if (!f->nargs || f->nargs > MAX_ARGS)
         return wrong(r, "1 to 4 arguments");
     if (!read_block(r, &f->body))
         return false;
     rest = str_trim(r->line);
-    if (!str_is(next_word(&rest), "give"))
+    if (!str_is(text_word(&rest), "give"))
         return wrong(r, "expected give");
-    for (str w; (w = next_word(&rest)).n && f->ngiven < 4;)
+    for (str w; (w = text_word(&rest)).n && f->ngiven < 4;)
         f->given[f->ngiven++] = to_operand(r, w).index;
     return !r->failed;
 }
@@ -203,7 +203,7 @@ static bool read_buffer(reader *r, str rest, text_args *a, bp_dtype dtype)
     text_buffer *b = &a->buffers[a->nbuffers++];
     b->dtype = dtype;
     b->values = arena_array(&r->p->arena, rest.n / 2 + 1, sizeof *b->values);
-    for (str w; b->values && (w = next_word(&rest)).n;)
+    for (str w; b->values && (w = text_word(&rest)).n;)
         b->values[b->n++] = to_double(w);
     return b->n > 0 || wrong(r, "an empty buffer");
 }
@@ -213,7 +213,7 @@ static bool read_view(reader *r, str rest, text_args *a, bool same)
     if (a->nviews == MAX_ARGS)
         return wrong(r, "too many arguments");
     text_view *v = &a->views[a->nviews];
-    *v = (text_view){.same = -1, .buffer = to_count(next_word(&rest))};
+    *v = (text_view){.same = -1, .buffer = to_count(text_word(&rest))};
     if (same) {
         v->same = (int32_t)v->buffer;
         if ((uint32_t)v->same >= a->nviews)
@@ -239,10 +239,10 @@ static bool has_detail(const reader *r)
 static bool read_args(reader *r, str rest)
 {
     text_args a = {0};
-    if (to_count(next_word(&rest)) != r->p->args.len)
+    if (to_count(text_word(&rest)) != r->p->args.len)
         return wrong(r, "argument sets are numbered from 0");
     while (has_detail(r) && next_line(r)) {
-        str line = str_trim(r->line), word = next_word(&line);
+        str line = str_trim(r->line), word = text_word(&line);
         bool ok = str_is(word, "f")      ? read_buffer(r, line, &a, BP_F64)
                   : str_is(word, "i")    ? read_buffer(r, line, &a, BP_I64)
                   : str_is(word, "of")   ? read_view(r, line, &a, false)
@@ -259,14 +259,14 @@ static bool read_args(reader *r, str rest)
 static bool read_told(reader *r, str rest, text_call *c)
 {
     c->told = arena_array(&r->p->arena, rest.n / 2 + 1, sizeof *c->told);
-    for (str w; c->told && (w = next_word(&rest)).n;)
+    for (str w; c->told && (w = text_word(&rest)).n;)
         c->told[c->ntold++] = to_double(w);
     return c->told || wrong(r, "out of memory");
 }
 
 static bool read_detail(reader *r, text_call *c, buf *want)
 {
-    str line = str_trim(r->line), rest = line, word = next_word(&rest);
+    str line = str_trim(r->line), rest = line, word = text_word(&rest);
     if (str_is(word, "told"))
         return read_told(r, rest, c);
     if (str_is(word, "did")) {
@@ -279,7 +279,7 @@ static bool read_detail(reader *r, text_call *c, buf *want)
         buf_putc(want, '\n');
         return true;
     }
-    uint32_t i = to_count(next_word(&rest));
+    uint32_t i = to_count(text_word(&rest));
     if (i >= r->p->calls.len)
         return wrong(r, "as a call that comes later");
     const text_call *other = &r->p->calls.at[i];
@@ -291,11 +291,11 @@ static bool read_detail(reader *r, text_call *c, buf *want)
 
 static bool read_call(reader *r, str rest)
 {
-    text_call c = {.args = to_count(next_word(&rest)), .did = ""};
+    text_call c = {.args = to_count(text_word(&rest)), .did = ""};
     buf want = {0};
     if (c.args >= r->p->args.len)
         return wrong(r, "no such argument set");
-    for (str w; (w = next_word(&rest)).n;) {
+    for (str w; (w = text_word(&rest)).n;) {
         c.seed |= str_is(w, "seed");
         c.flag |= str_is(w, "flag");
         c.nograd |= str_is(w, "nograd");
@@ -312,8 +312,8 @@ static bool read_call(reader *r, str rest)
 
 static void read_limits(program *p, str rest)
 {
-    for (str w; (w = next_word(&rest)).n;) {
-        uint32_t n = to_count(next_word(&rest));
+    for (str w; (w = text_word(&rest)).n;) {
+        uint32_t n = to_count(text_word(&rest));
         uint32_t *to = str_is(w, "outcomes")   ? &p->limit_outcomes
                        : str_is(w, "variants") ? &p->limit_variants
                        : str_is(w, "captures") ? &p->limit_captures
@@ -326,7 +326,7 @@ static void read_limits(program *p, str rest)
 
 static void read_traits(program *p, str rest)
 {
-    for (str w; (w = next_word(&rest)).n;) {
+    for (str w; (w = text_word(&rest)).n;) {
         p->is_tame |= str_is(w, "tame");
     }
 }
@@ -335,7 +335,7 @@ static bool read_heading(reader *r, str word, str rest)
 {
     program *p = r->p;
     if (str_is(word, "program"))
-        p->number = (uint64_t)to_double(next_word(&rest));
+        p->number = (uint64_t)to_double(text_word(&rest));
     else if (str_is(word, "mode"))
         p->mode = arena_strndup(&p->arena, str_trim(rest).s, str_trim(rest).n);
     else if (str_is(word, "limits"))
@@ -343,12 +343,12 @@ static bool read_heading(reader *r, str word, str rest)
     else if (str_is(word, "traits"))
         read_traits(p, rest);
     else if (str_is(word, "buffers"))
-        p->nbuffers = to_count(next_word(&rest));
+        p->nbuffers = to_count(text_word(&rest));
     else if (str_is(word, "link") && p->nlinks < MAX_LINKS) {
-        p->links[p->nlinks][0] = to_count(next_word(&rest));
-        p->links[p->nlinks++][1] = to_count(next_word(&rest));
+        p->links[p->nlinks][0] = to_count(text_word(&rest));
+        p->links[p->nlinks++][1] = to_count(text_word(&rest));
     } else if (str_is(word, "compiles")) {
-        for (str w; (w = next_word(&rest)).n && p->nwant_compiles < MAX_LINKS;)
+        for (str w; (w = text_word(&rest)).n && p->nwant_compiles < MAX_LINKS;)
             p->want_compiles[p->nwant_compiles++] = to_count(w);
     } else {
         return wrong(r, "no such line");
@@ -360,7 +360,7 @@ static bool read_lines(reader *r)
 {
     const char *from = r->rest.s;
     while (next_line(r)) {
-        str rest = str_trim(r->line), word = next_word(&rest);
+        str rest = str_trim(r->line), word = text_word(&rest);
         if (str_is(word, "end"))
             return (r->p->nfns && r->p->source && r->p->mode && r->p->nbuffers <= r->p->fns[0].nargs) ||
                    wrong(r, "a program without mode, functions or calls, or with too many buffers");

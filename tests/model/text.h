@@ -65,5 +65,7 @@ typedef struct {
 int program_read(str *rest, program *p, char *why, size_t cap);
 void program_free(program *p);
 bool program_is(const program *p, const char *mode);
+/* Cuts the first word off s; empty at its end. */
+str text_word(str *s);
 const char *stmt_word(enum stmt_kind kind);
 #endif
