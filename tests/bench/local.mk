@@ -8,3 +8,14 @@ check_DATA += %D%/plugin.so
 CLEANFILES += %D%/plugin.so
 %D%/plugin.so: $(bad_headers)
 EXTRA_DIST += %D%/plugin.c %D%/profile.py
+# Reference kernels against PyTorch eager, two threads each: `make bench-reference PYTHON=...` with a Python that has
+# PyTorch; without, ours alone.
+noinst_PROGRAMS += %D%/serve
+tests_bench_serve_SOURCES = %D%/serve.c
+tests_bench_serve_LDADD = libhost.la
+EXTRA_DIST += %D%/reference.py
+
+PYTHON = python3
+.PHONY: bench-reference
+bench-reference: all
+	@OMP_NUM_THREADS=2 GOMP_SPINCOUNT=10000 $(PYTHON) $(srcdir)/%D%/reference.py '$(abs_top_builddir)/%D%/serve'

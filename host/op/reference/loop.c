@@ -3,7 +3,7 @@
  * Dimensions are ordered by the first output's strides (largest outermost), those of size 1 dropped, and neighbours
  * merged where every operand allows it; the innermost one is the run. A position is (row, column): the row indexes the
  * outer dimensions, so that any range of positions can be worked on alone and threads need no shared state. */
-#include "host/op/reference/loop.h"
+#include "host/op/reference/loop_vector.h"
 #include "host/base/parallel.h"
 #include "host/op/shape_pointwise.h"
 #include <math.h>
@@ -222,8 +222,8 @@ bp_status loop_run(bp_ctx *c, uint32_t nout, uint32_t nin, const loop_operand *o
     return BP_OK;
 }
 
-LOOPS_F(LOOP_1, copy, a)
-LOOPS_I(LOOP_1, copy, a)
+LOOPS_F(LOOPV_1, copy, a)
+LOOPS_I(LOOPV_1, copy, a)
 LOOPS_C(LOOP_1, copy, a)
 bp_status loop_fill(bp_ctx *c, bp_tensor *t, bp_scalar number)
 {

@@ -1,6 +1,6 @@
 /* Activation functions. Floats only, save hardtanh, relu6 and threshold, which PyTorch has for integers too. Where a
  * NaN must pass, the formula compares so that NaN falls through; where -0 must, it selects and does not add. */
-#include "host/op/reference/loop.h"
+#include "host/op/reference/loop_vector.h"
 #include "host/op/reference/part.h"
 #include "host/op/rows.h"
 #include <math.h>
@@ -11,12 +11,18 @@
     LOOPS_F(LOOP_1, name, __VA_ARGS__) \
     LOOP_KERNEL_N(name, 1, count, 0, LOOP_SET_F(name))
 
+/* f32 by another formula, without calls. */
+#define VECTOR_ACTIVATION(name, count, single, ...)     \
+    LOOPV_1(name##_f32, float, float, single)           \
+    LOOP_1(name##_f64, double, double, __VA_ARGS__)     \
+    LOOP_KERNEL_N(name, 1, count, 0, LOOP_SET_F(name))
+
 #define SQRT_HALF ((T)0.70710678118654752440)
 #define CLAMP_6(x) ((x) < 0 ? (T)0 : (x) > 6 ? (T)6 : (x))
-ACTIVATION(silu, 0, a / ((T)1 + exp(-a)))
+VECTOR_ACTIVATION(silu, 0, a / (1 + vmath_exp(-a)), a / ((T)1 + exp(-a)))
 ACTIVATION(mish, 0, a *tanh(log1p(exp(a))))
-ACTIVATION(hardswish, 0, a *CLAMP_6(a + 3) / 6)
-ACTIVATION(hardsigmoid, 0, CLAMP_6(a + 3) / 6)
+VECTOR_ACTIVATION(hardswish, 0, a *CLAMP_6(a + 3) / 6, a *CLAMP_6(a + 3) / 6)
+VECTOR_ACTIVATION(hardsigmoid, 0, CLAMP_6(a + 3) / 6, CLAMP_6(a + 3) / 6)
 ACTIVATION(leaky_relu, 1, a > 0 ? a : a * LOOP_NUM(0))
 ACTIVATION(softplus, 2, a *LOOP_NUM(0) > LOOP_NUM(1) ? a : log1p(exp(a * LOOP_NUM(0))) / LOOP_NUM(0))
 LOOPS_F(LOOP_1, hardshrink, a >= -LOOP_NUM(0) && a <= LOOP_NUM(0) ? (T)0 : a)
@@ -63,9 +69,13 @@ bp_status kernel_selu(bp_ctx *c, op_call *k)
 }
 
 /* gelu, by the error function or by tanh. */
-LOOPS_F(LOOP_1, gelu_erf, a *(T)0.5 * ((T)1 + erf(a * SQRT_HALF)))
+#define GELU_ERF(ERF) a *(T)0.5 * ((T)1 + ERF(a * SQRT_HALF))
+LOOPV_1(gelu_erf_f32, float, float, GELU_ERF(vmath_erf))
+LOOP_1(gelu_erf_f64, double, double, GELU_ERF(erf))
 #define GELU_INNER(x) ((T)0.79788456080286535588 * ((x) + (T)0.044715 * (x) * (x) * (x)))
-LOOPS_F(LOOP_1, gelu_tanh, (T)0.5 * a * ((T)1 + tanh(GELU_INNER(a))))
+#define GELU_TANH(TANH) (T)0.5 * a * ((T)1 + TANH(GELU_INNER(a)))
+LOOPV_1(gelu_tanh_f32, float, float, GELU_TANH(vmath_tanh))
+LOOP_1(gelu_tanh_f64, double, double, GELU_TANH(tanh))
 /* Whether argument i of gelu says "tanh"; *bad: it says what is not known. */
 static bool says_tanh(bp_ctx *c, op_call *k, uint32_t i)
 {

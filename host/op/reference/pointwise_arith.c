@@ -3,19 +3,19 @@
  * Integers are computed in 64 unsigned bits and cut, so that they wrap. A zero divisor of integers is an error, told
  * through the params of the loop; INT_MIN over -1 wraps and is never given to the processor. */
 #include "host/op/reference/cx.h"
-#include "host/op/reference/loop.h"
+#include "host/op/reference/loop_vector.h"
 #include "host/op/rows.h"
 #include <stdatomic.h>
 #include <tgmath.h>
 
 /* -- add, sub, rsub: number 0 is alpha -- */
-LOOPS_F(LOOP_2, add, fma(b, LOOP_NUM(0), a))
-LOOPS_I(LOOP_2, add, (uint64_t)a + (uint64_t)b * (uint64_t)((const loop_number *)params)->i)
+LOOPS_F(LOOPV_2, add, fma(b, LOOP_NUM(0), a))
+LOOPS_I(LOOPV_2, add, (uint64_t)a + (uint64_t)b * (uint64_t)((const loop_number *)params)->i)
 LOOPS_C(LOOP_2, add, (cx)a + cx_mul(CMPLX(((const loop_number *)params)->f, ((const loop_number *)params)->im), b))
-LOOPS_F(LOOP_2, plain_add, a + b)
+LOOPS_F(LOOPV_2, plain_add, a + b)
 #define ADD(R) a + R(b * LOOP_NUM(0))
 LOOPS_STEPS(LOOP_2, add_steps, ADD)
-LOOPS_I(LOOP_2, plain_add, (uint64_t)a + (uint64_t)b)
+LOOPS_I(LOOPV_2, plain_add, (uint64_t)a + (uint64_t)b)
 
 /* What PyTorch demands of alpha, before the result's type d is looked at for its range. */
 static bp_status check_alpha(bp_ctx *c, const op_call *k, bp_scalar alpha, bp_dtype d)
@@ -76,12 +76,12 @@ bp_status kernel_sub(bp_ctx *c, op_call *k) { return run_add(c, k, 0, 1, true); 
 bp_status kernel_rsub(bp_ctx *c, op_call *k) { return run_add(c, k, 1, 0, true); }
 
 /* -- mul and true division -- */
-LOOPS_F(LOOP_2, mul, a *b)
-LOOPS_I(LOOP_2, mul, (uint64_t)a *(uint64_t)b)
+LOOPS_F(LOOPV_2, mul, a *b)
+LOOPS_I(LOOPV_2, mul, (uint64_t)a *(uint64_t)b)
 LOOPS_C(LOOP_2, mul, cx_mul(a, b))
 LOOP_KERNEL(mul, 2, LOOP_WIDE_LAST, LOOP_SET_F(mul), LOOP_SET_I(mul), LOOP_SET_C(mul))
 
-LOOPS_F(LOOP_2, div, a / b)
+LOOPS_F(LOOPV_2, div, a / b)
 LOOPS_C(LOOP_2, div, cx_div(a, b))
 LOOP_KERNEL(div, 2, LOOP_WIDE_LAST | LOOP_TO_FLOAT, LOOP_SET_F(div), LOOP_SET_C(div))
 
@@ -213,11 +213,11 @@ bp_status kernel_pow(bp_ctx *c, op_call *k) { return loop_kernel_run(c, k, &pow_
 #define POWER_2(R) (a * a)
 #define POWER_3(R) (R(a * a) * a)
 #define POWER_MINUS_2(R) ((T)1 / R(a * a))
-LOOPS_F(LOOP_1, power_half, sqrt(a))
-LOOPS_F(LOOP_1, power_minus_half, (T)1 / sqrt(a))
-LOOPS_F(LOOP_1, power_minus_1, (T)1 / a)
-LOOPS_STEPS(LOOP_1, power_2, POWER_2)
-LOOPS_STEPS(LOOP_1, power_3, POWER_3)
+LOOPS_F(LOOPV_1, power_half, sqrt(a))
+LOOPS_F(LOOPV_1, power_minus_half, (T)1 / sqrt(a))
+LOOPS_F(LOOPV_1, power_minus_1, (T)1 / a)
+LOOPS_STEPS(LOOPV_1, power_2, POWER_2)
+LOOPS_STEPS(LOOPV_1, power_3, POWER_3)
 LOOPS_STEPS(LOOP_1, power_minus_2, POWER_MINUS_2)
 LOOPS_C(LOOP_1, power_2, cx_mul(a, a))
 LOOPS_C(LOOP_1, power_half, csqrt((cx)a))

@@ -3,7 +3,7 @@
  * Operands of a comparison meet in their promoted type first, so a number is rounded to a half tensor's type before it
  * is compared. NaN compares false, save for `ne`; maximum and minimum pass it on, fmax and fmin drop it. */
 #include "host/op/reference/cx.h"
-#include "host/op/reference/loop.h"
+#include "host/op/reference/loop_vector.h"
 #include "host/op/rows.h"
 #include "host/op/shape_pointwise.h"
 #include <complex.h>
@@ -11,12 +11,12 @@
 #include <tgmath.h>
 
 #define COMPARE(name, ...)                 \
-    LOOPS_BF(LOOP_2, name, __VA_ARGS__)    \
-    LOOPS_BI(LOOP_2, name, __VA_ARGS__)    \
+    LOOPS_BF(LOOPV_2, name, __VA_ARGS__)   \
+    LOOPS_BI(LOOPV_2, name, __VA_ARGS__)   \
     LOOP_KERNEL(name, 2, LOOP_BOOL_OUT, LOOP_SET_F(name), LOOP_SET_I(name))
 #define COMPARE_C(name, ...)               \
-    LOOPS_BF(LOOP_2, name, __VA_ARGS__)    \
-    LOOPS_BI(LOOP_2, name, __VA_ARGS__)    \
+    LOOPS_BF(LOOPV_2, name, __VA_ARGS__)   \
+    LOOPS_BI(LOOPV_2, name, __VA_ARGS__)   \
     LOOPS_BC(LOOP_2, name, __VA_ARGS__)    \
     LOOP_KERNEL(name, 2, LOOP_BOOL_OUT, LOOP_SET_F(name), LOOP_SET_I(name), LOOP_SET_C(name))
 COMPARE_C(eq, a == b)
@@ -37,7 +37,7 @@ LOOP_KERNEL_N(isclose, 2, 3, LOOP_BOOL_OUT | LOOP_TO_FLOAT, LOOP_SET_F(isclose))
 
 /* -- bits: integers and bools -- */
 #define BITS(name, ...)                    \
-    LOOPS_I(LOOP_2, name, __VA_ARGS__)     \
+    LOOPS_I(LOOPV_2, name, __VA_ARGS__)    \
     LOOP_KERNEL(name, 2, 0, LOOP_SET_I(name))
 BITS(bitwise_and, (uint64_t)a &(uint64_t)b)
 BITS(bitwise_or, (uint64_t)a | (uint64_t)b)

@@ -1,9 +1,9 @@
 /* Pointwise functions of one argument that give floats: exponentials, trigonometry, special functions.
  *
- * Integers are computed in the default float type. f32 goes through the C library's float functions where those are
- * within an ulp, else through double; both round once. */
+ * Integers are computed in the default float type. f32 goes through vmath.h, or the C library's float functions where
+ * those are within an ulp, else through double; the latter round once. */
 #include "host/op/reference/cx.h"
-#include "host/op/reference/loop.h"
+#include "host/op/reference/loop_vector.h"
 #include "host/op/reference/special.h"
 #include "host/op/rows.h"
 #include <tgmath.h>
@@ -16,6 +16,12 @@
     LOOPS_F(LOOP_1, name, __VA_ARGS__) \
     LOOPS_C(LOOP_1, name, __VA_ARGS__) \
     LOOP_KERNEL(name, 1, LOOP_TO_FLOAT, LOOP_SET_F(name), LOOP_SET_C(name))
+/* f32 by vmath.h's functions. */
+#define VECTOR_COMPLEX_FN(name, single, ...)            \
+    LOOPV_1(name##_f32, float, float, single)           \
+    LOOP_1(name##_f64, double, double, __VA_ARGS__)     \
+    LOOPS_C(LOOP_1, name, __VA_ARGS__)                  \
+    LOOP_KERNEL(name, 1, LOOP_TO_FLOAT, LOOP_SET_F(name), LOOP_SET_C(name))
 #define STEPS_FN(name, FORMULA)           \
     LOOPS_STEPS(LOOP_1, name, FORMULA)    \
     LOOP_KERNEL(name, 1, LOOP_TO_FLOAT, LOOP_SET_STEPS(name))
@@ -26,26 +32,29 @@
     LOOPS_F(LOOP_1, name, __VA_ARGS__)  \
     LOOP_KERNEL(name, 1, LOOP_TO_FLOAT | LOOP_NO_HALF, LOOP_SET_F(name))
 
-COMPLEX_FN(exp, exp(a))
-COMPLEX_FN(log, log(a))
-COMPLEX_FN(sqrt, sqrt(a))
+VECTOR_COMPLEX_FN(exp, vmath_exp(a), exp(a))
+VECTOR_COMPLEX_FN(log, vmath_log(a), log(a))
+VECTOR_COMPLEX_FN(sqrt, sqrtf(a), sqrt(a))
 COMPLEX_FN(sin, sin(a))
 COMPLEX_FN(cos, cos(a))
 COMPLEX_FN(tan, tan(a))
 COMPLEX_FN(sinh, sinh(a))
 COMPLEX_FN(cosh, cosh(a))
-COMPLEX_FN(tanh, tanh(a))
+VECTOR_COMPLEX_FN(tanh, vmath_tanh(a), tanh(a))
 FLOAT_FN(exp2, exp2(a))
 FLOAT_FN(expm1, expm1(a))
 FLOAT_FN(log2, log2(a))
 FLOAT_FN(log10, log10(a))
 FLOAT_FN(log1p, log1p(a))
-COMPLEX_FN(sigmoid, (T)1 / ((T)1 + exp(-a)))
-FLOAT_FN(rsqrt, (T)1 / sqrt(a))
-LOOPS_F(LOOP_1, reciprocal, (T)1 / a)
+VECTOR_COMPLEX_FN(sigmoid, vmath_sigmoid(a), (T)1 / ((T)1 + exp(-a)))
+LOOPS_F(LOOPV_1, rsqrt, (T)1 / sqrt(a))
+LOOP_KERNEL(rsqrt, 1, LOOP_TO_FLOAT, LOOP_SET_F(rsqrt))
+LOOPS_F(LOOPV_1, reciprocal, (T)1 / a)
 LOOPS_C(LOOP_1, reciprocal, cx_div(1, (cx)a))
 LOOP_KERNEL(reciprocal, 1, LOOP_TO_FLOAT, LOOP_SET_F(reciprocal), LOOP_SET_C(reciprocal))
-FLOAT_FN(erf, erf(a))
+LOOPV_1(erf_f32, float, float, vmath_erf(a))
+LOOP_1(erf_f64, double, double, erf(a))
+LOOP_KERNEL(erf, 1, LOOP_TO_FLOAT, LOOP_SET_F(erf))
 /* f32 by way of double, complex numbers by the C library's functions. */
 #define INVERSE_FN(name)                                   \
     LOOPS_F(LOOP_1, name, (name)((double)a))               \

@@ -1,19 +1,11 @@
 /* Operators of three operands: where, clamp, lerp, addcmul, addcdiv. */
 #include "host/op/reference/cx.h"
-#include "host/op/reference/loop.h"
+#include "host/op/reference/loop_vector.h"
 #include "host/op/rows.h"
 #include <tgmath.h>
 
 /* -- where: the condition is bool (or u8) and is not promoted with the rest -- */
-#define WHERE(fn, TV)                                                                          \
-    static void fn(int64_t n, char *const *data, const int64_t *step, void *params)            \
-    {                                                                                          \
-        (void)params;                                                                          \
-        for (int64_t i = 0; i < n; i++)                                                        \
-            LOOP_AT(TV, 0)[i * step[0]] = LOOP_AT(const uint8_t, 1)[i * step[1]]               \
-                                              ? LOOP_AT(const TV, 2)[i * step[2]]              \
-                                              : LOOP_AT(const TV, 3)[i * step[3]];             \
-    }
+#define WHERE(fn, TV) LOOPV_3M(fn, TV, uint8_t, TV, a ? b : e)
 WHERE(where_u8, uint8_t)
 WHERE(where_i8, int8_t)
 WHERE(where_i16, int16_t)
@@ -21,8 +13,8 @@ WHERE(where_i32, int32_t)
 WHERE(where_i64, int64_t)
 WHERE(where_f32, float)
 WHERE(where_f64, double)
-WHERE(where_c64, bp_complex64)
-WHERE(where_c128, bp_complex128)
+WHERE(where_c64, float _Complex)
+WHERE(where_c128, double _Complex)
 bp_status kernel_where(bp_ctx *c, op_call *k)
 {
     static const loop_table loops = {LOOP_SET_F(where), LOOP_SET_I(where), LOOP_SET_C(where)};
@@ -32,12 +24,12 @@ bp_status kernel_where(bp_ctx *c, op_call *k)
 }
 
 /* -- clamp: NaN anywhere gives NaN; where the bounds cross, the upper one wins -- */
-LOOPS_F(LOOP_3, clamp, a != a ? a : b != b ? b : e != e ? e : e < (a < b ? b : a) ? e : (a < b ? b : a))
-LOOPS_I(LOOP_3, clamp, e < (a < b ? b : a) ? e : (a < b ? b : a))
-LOOPS_F(LOOP_2, clamp_max, a != a ? a : b != b ? b : b < a ? b : a)
-LOOPS_I(LOOP_2, clamp_max, b < a ? b : a)
-LOOPS_F(LOOP_2, clamp_min, a != a ? a : b != b ? b : a < b ? b : a)
-LOOPS_I(LOOP_2, clamp_min, a < b ? b : a)
+LOOPS_F(LOOPV_3, clamp, a != a ? a : b != b ? b : e != e ? e : e < (a < b ? b : a) ? e : (a < b ? b : a))
+LOOPS_I(LOOPV_3, clamp, e < (a < b ? b : a) ? e : (a < b ? b : a))
+LOOPS_F(LOOPV_2, clamp_max, a != a ? a : b != b ? b : b < a ? b : a)
+LOOPS_I(LOOPV_2, clamp_max, b < a ? b : a)
+LOOPS_F(LOOPV_2, clamp_min, a != a ? a : b != b ? b : a < b ? b : a)
+LOOPS_I(LOOPV_2, clamp_min, a < b ? b : a)
 
 /* A bound that is a number, for integers: what lies beyond the type on the harmless side becomes its edge, on the other
  * side it is an error. */
@@ -124,10 +116,10 @@ LOOP_KERNEL(lerp, 3, 0, LOOP_SET_F(lerp))
 
 /* -- addcmul, addcdiv: number 0 is value -- */
 #define COMPLEX_VALUE CMPLX(((const loop_number *)params)->f, ((const loop_number *)params)->im)
-LOOPS_F(LOOP_3, addcmul, a + LOOP_NUM(0) * b * e)
+LOOPS_F(LOOPV_3, addcmul, a + LOOP_NUM(0) * b * e)
 LOOPS_I(LOOP_3, addcmul, (uint64_t)a + (uint64_t)LOOP_INT(0) * (uint64_t)b * (uint64_t)e)
 LOOPS_C(LOOP_3, addcmul, (cx)a + cx_mul(cx_mul(COMPLEX_VALUE, b), e))
-LOOPS_F(LOOP_3, addcdiv, a + LOOP_NUM(0) * b / e)
+LOOPS_F(LOOPV_3, addcdiv, a + LOOP_NUM(0) * b / e)
 LOOPS_C(LOOP_3, addcdiv, (cx)a + cx_div(cx_mul(COMPLEX_VALUE, b), e))
 LOOP_KERNEL_N(addcmul, 3, 1, LOOP_NO_BOOL, LOOP_SET_F(addcmul), LOOP_SET_I(addcmul), LOOP_SET_C(addcmul))
 LOOP_KERNEL_N(addcdiv, 3, 1, 0, LOOP_SET_F(addcdiv), LOOP_SET_C(addcdiv))

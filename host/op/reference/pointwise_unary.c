@@ -1,22 +1,22 @@
 /* Pointwise operators of one argument that keep its type, or give bools: signs, rounding, tests, logic. */
 #include "host/op/reference/cx.h"
-#include "host/op/reference/loop.h"
+#include "host/op/reference/loop_vector.h"
 #include "host/op/rows.h"
 #include <tgmath.h>
 
-LOOPS_F(LOOP_1, abs, fabs(a))
-LOOPS_I(LOOP_1, abs, a < 0 ? 0 - (uint64_t)a : (uint64_t)a)
+LOOPS_F(LOOPV_1, abs, fabs(a))
+LOOPS_I(LOOPV_1, abs, a < 0 ? 0 - (uint64_t)a : (uint64_t)a)
 LOOP_1(abs_c64, float, float _Complex, cabs((double _Complex)a))
 LOOP_1(abs_c128, double, double _Complex, cabs(a))
 LOOP_KERNEL(abs, 1, LOOP_REAL_OUT | LOOP_NO_BOOL, LOOP_SET_F(abs), LOOP_SET_I(abs), LOOP_SET_C(abs))
 
-LOOPS_F(LOOP_1, neg, -a)
-LOOPS_I(LOOP_1, neg, 0 - (uint64_t)a)
+LOOPS_F(LOOPV_1, neg, -a)
+LOOPS_I(LOOPV_1, neg, 0 - (uint64_t)a)
 LOOPS_C(LOOP_1, neg, -a)
 LOOP_KERNEL(neg, 1, LOOP_NO_BOOL, LOOP_SET_F(neg), LOOP_SET_I(neg), LOOP_SET_C(neg))
 
-LOOPS_F(LOOP_1, sign, (0 < a) - (a < 0))
-LOOPS_I(LOOP_1, sign, (0 < a) - (a < 0))
+LOOPS_F(LOOPV_1, sign, (0 < a) - (a < 0))
+LOOPS_I(LOOPV_1, sign, (0 < a) - (a < 0))
 LOOP_KERNEL(sign, 1, 0, LOOP_SET_F(sign), LOOP_SET_I(sign))
 
 /* sgn of a complex number: its direction, 0 at 0. */
@@ -28,21 +28,21 @@ static double _Complex direction(double _Complex z)
 LOOPS_C(LOOP_1, sgn, direction((double _Complex)a))
 LOOP_KERNEL(sgn, 1, 0, LOOP_SET_F(sign), LOOP_SET_I(sign), LOOP_SET_C(sgn))
 
-LOOPS_F(LOOP_1, copy, a)
-LOOPS_I(LOOP_1, copy, a)
+LOOPS_F(LOOPV_1, copy, a)
+LOOPS_I(LOOPV_1, copy, a)
 LOOPS_C(LOOP_1, conjugate, CMPLX((double)creal(a), -(double)cimag(a)))
 LOOP_KERNEL(conj_physical, 1, 0, LOOP_SET_F(copy), LOOP_SET_I(copy), LOOP_SET_C(conjugate))
 
 /* relu keeps -0 and NaN: a comparison, not a maximum. */
-LOOPS_F(LOOP_1, relu, a < 0 ? (T)0 : a)
-LOOPS_I(LOOP_1, relu, a < 0 ? (T)0 : a)
+LOOPS_F(LOOPV_1, relu, a < 0 ? (T)0 : a)
+LOOPS_I(LOOPV_1, relu, a < 0 ? (T)0 : a)
 LOOP_KERNEL(relu, 1, LOOP_NO_BOOL, LOOP_SET_F(relu), LOOP_SET_I(relu))
 
 /* Rounding leaves integers alone. */
-LOOPS_F(LOOP_1, floor, floor(a))
-LOOPS_F(LOOP_1, ceil, ceil(a))
-LOOPS_F(LOOP_1, trunc, trunc(a))
-LOOPS_F(LOOP_1, round, nearbyint(a))
+LOOPS_F(LOOPV_1, floor, floor(a))
+LOOPS_F(LOOPV_1, ceil, ceil(a))
+LOOPS_F(LOOPV_1, trunc, trunc(a))
+LOOPS_F(LOOPV_1, round, nearbyint(a))
 LOOPS_F(LOOP_1, frac, a - trunc(a))
 LOOP_KERNEL(floor, 1, LOOP_NO_BOOL, LOOP_SET_F(floor), LOOP_SET_I(copy))
 LOOP_KERNEL(ceil, 1, LOOP_NO_BOOL, LOOP_SET_F(ceil), LOOP_SET_I(copy))
@@ -61,8 +61,8 @@ bp_status kernel_round_decimals(bp_ctx *c, op_call *k)
     return loop_kernel_run(c, k, decimals < 0 ? &down : &up, &scale);
 }
 
-LOOPS_I(LOOP_1, bitwise_not, ~(uint64_t)a)
-LOOP_1(not_bool, uint8_t, uint8_t, !a)
+LOOPS_I(LOOPV_1, bitwise_not, ~(uint64_t)a)
+LOOPV_1(not_bool, uint8_t, uint8_t, !a)
 bp_status kernel_bitwise_not(bp_ctx *c, op_call *k)
 {
     static const loop_kernel ints = {{LOOP_SET_I(bitwise_not)}, 1, 0, 0}, bools = {{.u8 = not_bool}, 1, 0, 0};
@@ -70,18 +70,18 @@ bp_status kernel_bitwise_not(bp_ctx *c, op_call *k)
 }
 
 /* -- results are bools -- */
-LOOPS_BF(LOOP_1, logical_not, a == 0)
-LOOPS_BI(LOOP_1, logical_not, a == 0)
+LOOPS_BF(LOOPV_1, logical_not, a == 0)
+LOOPS_BI(LOOPV_1, logical_not, a == 0)
 LOOPS_BC(LOOP_1, logical_not, a == 0)
 LOOP_KERNEL(logical_not, 1, LOOP_BOOL_OUT, LOOP_SET_F(logical_not), LOOP_SET_I(logical_not), LOOP_SET_C(logical_not))
 
 LOOPS_BI(LOOP_1, never, (void)a, 0)
 LOOPS_BI(LOOP_1, always, (void)a, 1)
-LOOPS_BF(LOOP_1, isnan, a != a)
+LOOPS_BF(LOOPV_1, isnan, a != a)
 LOOPS_BC(LOOP_1, isnan, a != a)
-LOOPS_BF(LOOP_1, isinf, isinf(a))
+LOOPS_BF(LOOPV_1, isinf, fabs(a) == (T)INFINITY)
 LOOPS_BC(LOOP_1, isinf, isinf(creal(a)) || isinf(cimag(a)))
-LOOPS_BF(LOOP_1, isfinite, isfinite(a))
+LOOPS_BF(LOOPV_1, isfinite, fabs(a) < (T)INFINITY)
 LOOPS_BC(LOOP_1, isfinite, isfinite(creal(a)) && isfinite(cimag(a)))
 LOOPS_BF(LOOP_1, isposinf, a == (T)INFINITY)
 LOOPS_BF(LOOP_1, isneginf, a == -(T)INFINITY)

@@ -1,0 +1,95 @@
+/* Functions of f32 without a branch or a call, so that loops over them become vector instructions.
+ *
+ * Each is a polynomial (least largest error on its interval, coefficients rounded to f32) around an exact reduction. The
+ * same operations in the same order at every level of instructions: the bits do not depend on the processor. Errors in
+ * units of the last place (tests/unit/op/test_vector.c): exp 1.0, log 0.9, tanh 1.4, erf 2.0, sigmoid 2.5 above -88,
+ * below which e^-x overflows and it is 0. NaN gives NaN; infinities, zeros and their signs, overflow and subnormal results are those of C. */
+#ifndef HOST_OP_REFERENCE_VMATH_H
+#define HOST_OP_REFERENCE_VMATH_H
+#include "host/base/isa.h"
+#include <stdint.h>
+
+typedef union { float f; int32_t i; } vmath_bits;
+ISA_INLINE float vmath_of_bits(int32_t i) { return (vmath_bits){.i = i}.f; }
+ISA_INLINE int32_t vmath_bits_of(float f) { return (vmath_bits){.f = f}.i; }
+/* 2^n, n in [-126, 127]. */
+ISA_INLINE float vmath_power_of_2(int32_t n) { return vmath_of_bits((int32_t)((uint32_t)(n + 127) << 23)); }
+ISA_INLINE float vmath_abs(float x) { return vmath_of_bits(vmath_bits_of(x) & 0x7fffffff); }
+ISA_INLINE float vmath_sign_of(float size, float sign)
+{
+    return vmath_of_bits((vmath_bits_of(size) & 0x7fffffff) | (vmath_bits_of(sign) & INT32_MIN));
+}
+
+/* e^r - 1 - r for |r| <= ln(2) / 2, and n, where x = n ln(2) + r; adding VMATH_WHOLE cuts a float to a whole number. */
+#define VMATH_WHOLE 0x1.8p23f
+ISA_INLINE float vmath_exp(float x)
+{
+    float low = x < -104 ? -104 : x, inside = low > 89 ? 89 : low; /* NaN falls through both */
+    float whole = inside * 0x1.715476p0f + VMATH_WHOLE;
+    int32_t n = vmath_bits_of(whole) - vmath_bits_of(VMATH_WHOLE);
+    float count = whole - VMATH_WHOLE;
+    float r = inside - count * 0x1.62e4p-1f - count * 0x1.7f7d1cp-20f;
+    float p = 0.00139472249f + r * 0.000199193804f;
+    p = 0.00833326299f + r * p;
+    p = 0.0416662544f + r * p;
+    p = 0.166666672f + r * p;
+    p = 0.5f + r * p;
+    n = x == x ? n : 0;
+    int32_t half = n >> 1; /* in two steps: 2^n itself may be out of range */
+    return (1 + (r + r * r * p)) * vmath_power_of_2(half) * vmath_power_of_2(n - half);
+}
+
+ISA_INLINE float vmath_log(float x)
+{
+    float up = x < 0x1p-126f ? x * 0x1p23f : x; /* subnormal numbers */
+    int32_t bits = vmath_bits_of(up), from = bits - 0x3f3504f3; /* sqrt(1/2) */
+    int32_t n = from >> 23;
+    float count = (float)n - (x < 0x1p-126f ? 23 : 0);
+    float f = vmath_of_bits(bits - (int32_t)((uint32_t)n << 23)) - 1;
+    float p = 0.128003269f + f * -0.0763351694f;
+    p = -0.131785601f + f * p;
+    p = 0.141978025f + f * p;
+    p = -0.166211888f + f * p;
+    p = 0.200013191f + f * p;
+    p = -0.250008792f + f * p;
+    p = 0.333333313f + f * p;
+    float square = f * f, result = f + (square * (f * p - 0.5f) + count * 0x1.7f7d1cp-20f) + count * 0x1.62e4p-1f;
+    result = x > 0x1.fffffep127f ? x : result;
+    result = x == 0 ? -__builtin_inff() : result;
+    return x >= 0 ? result : __builtin_nanf("");
+}
+
+ISA_INLINE float vmath_tanh(float x)
+{
+    float size = vmath_abs(x), z = x * x;
+    float p = 0.020601999f + z * -0.00566078071f;
+    p = -0.0537292287f + z * p;
+    p = 0.133313283f + z * p;
+    p = -0.333332777f + z * p;
+    float small = vmath_sign_of(x + x * (z * p), x), large = 1 - 2 / (vmath_exp(2 * size) + 1);
+    return size < 0.63f ? small : vmath_sign_of(large, x); /* NaN: large */
+}
+
+ISA_INLINE float vmath_erf(float x)
+{
+    float size = vmath_abs(x), z = x * x, t = size > 4 ? 4 : size;
+    float p = -0.000802084105f + z * 7.8891193e-05f;
+    p = 0.00518953521f + z * p;
+    p = -0.0268544443f + z * p;
+    p = 0.112836003f + z * p;
+    p = -0.37612626f + z * p;
+    p = 0.12837911f + z * p; /* 2 / sqrt(pi) is this and 1 */
+    float q = 0.000441335345f + t * -2.1686772e-05f; /* log(erfc(t)) */
+    q = -0.00420455635f + t * q;
+    q = 0.0252082404f + t * q;
+    q = -0.108418547f + t * q;
+    q = -0.633219898f + t * q;
+    q = -1.12957835f + t * q;
+    q = 0.000188035934f + t * q;
+    float large = size >= 4 ? 1 : 1 - vmath_exp(q);
+    large = size == size ? large : size;
+    return size < 1 ? x + x * p : vmath_sign_of(large, x);
+}
+
+ISA_INLINE float vmath_sigmoid(float x) { return 1 / (1 + vmath_exp(-x)); }
+#endif
