@@ -21,6 +21,7 @@ libhost_la_SOURCES += %D%/reference/join.c %D%/reference/move.c %D%/reference/mo
 libhost_la_SOURCES += %D%/shape_create.c %D%/reference/create.c %D%/reference/view.c
 libhost_la_SOURCES += %D%/shape_pointwise.c %D%/shape_pointwise.h %D%/reference/cx.h
 libhost_la_SOURCES += %D%/reference/loop.c %D%/reference/loop.h %D%/reference/loop_vector.h %D%/reference/vmath.h
+libhost_la_SOURCES += %D%/reference/vector.c %D%/reference/vector.h
 libhost_la_SOURCES += %D%/reference/part.c %D%/reference/part.h %D%/reference/special.c %D%/reference/special.h
 libhost_la_SOURCES += %D%/reference/pointwise_activation.c %D%/reference/pointwise_arith.c
 libhost_la_SOURCES += %D%/reference/pointwise_compare.c

@@ -4,6 +4,7 @@
  * does not fit an integer becomes what x86's cvttsd2si gives, as in PyTorch: the smallest int64 (int32 for the types
  * of 32 bits and below, uint8 excepted), cut to the target's width. */
 #include "host/tensor/dtype.h"
+#include "host/base/isa.h"
 #include <string.h>
 
 static const dtype_row UNKNOWN_ROW = {"?", "?", "?", 0, '?'};
@@ -277,29 +278,75 @@ void dtype_store(bp_dtype d, void *p, num v)
 
 /* -- runs ---------------------------------------------------------------------------------------------------------- */
 
-#define COPY_RUN(type)                                     \
-    do {                                                   \
-        type *d = dst;                                     \
-        const type *s = src;                               \
-        for (int64_t k = 0; k < n; k++)                    \
-            d[k * dst_stride] = s[k * src_stride];         \
-    } while (0)
+/* Elements of one size, bit by bit; repeated elements and gathered ones in vector instructions. */
+#define COPY_RUN(name, type)                                                                                \
+    ISA_INLINE void name##_body(type *d, int64_t dst_stride, const type *s, int64_t src_stride, int64_t n)  \
+    {                                                                                                       \
+        const type first = *s;                                                                              \
+        if (dst_stride == 1 && src_stride == 0)                                                             \
+            ISA_SIMD for (int64_t k = 0; k < n; k++) d[k] = first;                                          \
+        else                                                                                                \
+            for (int64_t k = 0; k < n; k++)                                                                 \
+                d[k * dst_stride] = s[k * src_stride];                                                      \
+    }                                                                                                       \
+    ISA_FN(name, (type *d, int64_t dst_stride, const type *s, int64_t src_stride, int64_t n),               \
+           (d, dst_stride, s, src_stride, n))
+COPY_RUN(copy_1, uint8_t)
+COPY_RUN(copy_2, uint16_t)
+COPY_RUN(copy_4, uint32_t)
+COPY_RUN(copy_8, uint64_t)
+COPY_RUN(copy_16, bp_complex128)
 
-/* Elements of one size, bit by bit. */
 static void copy_run(size_t size, void *dst, int64_t dst_stride, const void *src, int64_t src_stride, int64_t n)
 {
     if (dst_stride == 1 && src_stride == 1)
         memcpy(dst, src, (size_t)n * size);
     else if (size == 1)
-        COPY_RUN(uint8_t);
+        copy_1(dst, dst_stride, src, src_stride, n);
     else if (size == 2)
-        COPY_RUN(uint16_t);
+        copy_2(dst, dst_stride, src, src_stride, n);
     else if (size == 4)
-        COPY_RUN(uint32_t);
+        copy_4(dst, dst_stride, src, src_stride, n);
     else if (size == 8)
-        COPY_RUN(uint64_t);
+        copy_8(dst, dst_stride, src, src_stride, n);
     else
-        COPY_RUN(bp_complex128);
+        copy_16(dst, dst_stride, src, src_stride, n);
+}
+
+/* Casts that models do most, without the way through the widest type; they give what that gives. */
+#define CAST(name, TO, FROM)                                                                             \
+    ISA_INLINE void name##_body(TO *d, int64_t dst_stride, const FROM *s, int64_t src_stride, int64_t n)  \
+    {                                                                                                    \
+        if (dst_stride == 1 && src_stride == 1)                                                          \
+            ISA_SIMD for (int64_t k = 0; k < n; k++) d[k] = (TO)s[k];                                    \
+        else                                                                                             \
+            for (int64_t k = 0; k < n; k++)                                                              \
+                d[k * dst_stride] = (TO)s[k * src_stride];                                               \
+    }                                                                                                    \
+    ISA_FN(name, (TO *d, int64_t dst_stride, const FROM *s, int64_t src_stride, int64_t n),              \
+           (d, dst_stride, s, src_stride, n))
+CAST(f32_to_f64, double, float)
+CAST(f64_to_f32, float, double)
+CAST(i64_to_f32, float, int64_t)
+CAST(i64_to_i32, int32_t, int64_t)
+CAST(i32_to_i64, int64_t, int32_t)
+CAST(i32_to_f32, float, int32_t)
+CAST(u8_to_f32, float, uint8_t)
+
+/* false: there is no such cast here. */
+static bool cast_run(bp_dtype to, void *dst, int64_t dst_stride, bp_dtype from, const void *src, int64_t src_stride,
+                     int64_t n)
+{
+    switch (to << 8 | from) {
+    case BP_F64 << 8 | BP_F32: f32_to_f64(dst, dst_stride, src, src_stride, n); return true;
+    case BP_F32 << 8 | BP_F64: f64_to_f32(dst, dst_stride, src, src_stride, n); return true;
+    case BP_F32 << 8 | BP_I64: i64_to_f32(dst, dst_stride, src, src_stride, n); return true;
+    case BP_I32 << 8 | BP_I64: i64_to_i32(dst, dst_stride, src, src_stride, n); return true;
+    case BP_I64 << 8 | BP_I32: i32_to_i64(dst, dst_stride, src, src_stride, n); return true;
+    case BP_F32 << 8 | BP_I32: i32_to_f32(dst, dst_stride, src, src_stride, n); return true;
+    case BP_F32 << 8 | BP_U8: u8_to_f32(dst, dst_stride, src, src_stride, n); return true;
+    default: return false;
+    }
 }
 
 void dtype_convert(bp_dtype to, void *dst, int64_t dst_stride, bp_dtype from, const void *src, int64_t src_stride,
@@ -312,6 +359,8 @@ void dtype_convert(bp_dtype to, void *dst, int64_t dst_stride, bp_dtype from, co
         copy_run(to_size, dst, dst_stride, src, src_stride, n);
         return;
     }
+    if (cast_run(to, dst, dst_stride, from, src, src_stride, n))
+        return;
     wide_block w;
     wide_kind kind = kind_of(from);
     for (int64_t at = 0; at < n; at += BLOCK) {

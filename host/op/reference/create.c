@@ -84,6 +84,7 @@ static void *element(bp_tensor *t, int64_t i)
     return (char *)tensor_ptr(t) + (size_t)i * dtype_size(t->dtype);
 }
 
+enum { ARANGE_PIECE = 256 };
 /* Halves are counted in float, other floats in double. */
 bp_status kernel_arange(bp_ctx *c, op_call *k)
 {
@@ -93,13 +94,15 @@ bp_status kernel_arange(bp_ctx *c, op_call *k)
     bool ints = dtype_is_int(out->dtype), halves = dtype_size(out->dtype) == 2 && !ints;
     uint64_t from = (uint64_t)scalar_int(start), by = (uint64_t)scalar_int(step);
     double a = scalar_float(start), s = scalar_float(step);
-    for (int64_t i = 0; i < tensor_dim(out, 0); i++) {
-        num v = {.kind = ints ? NUM_INT : NUM_FLOAT};
-        if (ints)
-            v.i = (int64_t)(from + by * (uint64_t)i);
-        else
-            v.f = halves ? (double)((float)a + (float)s * (float)i) : a + s * (double)i;
-        dtype_store(out->dtype, element(out, i), v);
+    int64_t whole[ARANGE_PIECE], n = tensor_dim(out, 0);
+    double parts[ARANGE_PIECE];
+    for (int64_t at = 0; at < n; at += ARANGE_PIECE) {
+        int64_t some = n - at < ARANGE_PIECE ? n - at : ARANGE_PIECE;
+        for (int64_t i = 0; i < some; i++) {
+            whole[i] = (int64_t)(from + by * (uint64_t)(at + i));
+            parts[i] = halves ? (double)((float)a + (float)s * (float)(at + i)) : a + s * (double)(at + i);
+        }
+        dtype_convert(out->dtype, element(out, at), 1, ints ? BP_I64 : BP_F64, ints ? (const void *)whole : parts, 1, some);
     }
     return BP_OK;
 }

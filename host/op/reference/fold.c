@@ -2,6 +2,7 @@
  * what it is folded from, so that a result never depends on the number of threads. */
 #include "host/op/reference/fold.h"
 #include "host/base/parallel.h"
+#include "host/op/reference/vector.h"
 
 enum { ELEMENT_MAX = 16, RESULTS_MAX = 2, GRAIN = 16384 };
 
@@ -158,6 +159,16 @@ static void join(fold_state *s, int64_t n, double mean, double squares)
         }                                                                                               \
         join(s, n, first + mean, squares);                                                              \
     }
-SPREAD(spread_f32, float)
+SPREAD(spread_strided_f32, float)
+static void spread_f32(fold_state *s, int64_t n, const char *data, int64_t step, const void *params)
+{
+    double mean, squares;
+    if (step != 1) {
+        spread_strided_f32(s, n, data, step, params);
+        return;
+    }
+    vector_spread(n, (const void *)data, &mean, &squares);
+    join(s, n, mean, squares);
+}
 SPREAD(spread_f64, double)
 const fold_table fold_spread = {.f32 = spread_f32, .f64 = spread_f64};

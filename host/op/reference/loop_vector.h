@@ -26,8 +26,11 @@
     LOOPV_WALK_1(fn##_any, , TO, TI, __VA_ARGS__)                                                                    \
     ISA_INLINE void fn##_body LOOPV_PARAMS                                                                           \
     {                                                                                                                \
+        const TI one = *LOOP_AT(const TI, 1);                                                                        \
         if (step[0] == 1 && step[1] == 1)                                                                            \
             fn##_flat(n, LOOP_AT(TO, 0), 1, LOOP_AT(const TI, 1), 1, params);                                        \
+        else if (step[0] == 1 && step[1] == 0)                                                                       \
+            fn##_flat(n, LOOP_AT(TO, 0), 1, &one, 0, params);                                                        \
         else                                                                                                         \
             fn##_any(n, LOOP_AT(TO, 0), step[0], LOOP_AT(const TI, 1), step[1], params);                             \
     }                                                                                                                \

@@ -2,6 +2,7 @@
 #include "host/op/reference/fold.h"
 #include "host/op/reference/norm.h"
 #include "host/op/reference/part.h"
+#include "host/op/reference/vector.h"
 #include "host/op/rows.h"
 #include <float.h>
 #include <math.h>
@@ -66,7 +67,14 @@ bp_status kernel_group_norm(bp_ctx *c, op_call *k)
 }
 
 /* -- rms_norm: the result is rounded to its type before the weight multiplies it -- */
-FOLDS_F(mean_square, s->a += (double)v * (double)v;)
+FOLDS_F(mean_square_strided, s->a += (double)v * (double)v;)
+static void mean_square_f32(fold_state *s, int64_t n, const char *data, int64_t step, const void *params)
+{
+    if (step == 1)
+        s->a += vector_sum_squares(n, (const void *)data);
+    else
+        mean_square_strided_f32(s, n, data, step, params);
+}
 static void end_rms(const fold_state *s, bp_dtype d, num *results, const void *params)
 {
     (void)d;
@@ -75,7 +83,7 @@ static void end_rms(const fold_state *s, bp_dtype d, num *results, const void *p
 
 static bp_status scale_by_rms(bp_ctx *c, op_call *k, bp_tensor *x, uint64_t mask, double eps)
 {
-    static const fold f = {.add = {.f32 = mean_square_f32, .f64 = mean_square_f64}, .end = end_rms};
+    static const fold f = {.add = {.f32 = mean_square_f32, .f64 = mean_square_strided_f64}, .end = end_rms};
     int64_t sizes[TENSOR_MAX_RANK];
     for (uint32_t d = 0; d < x->rank; d++)
         sizes[d] = mask >> d & 1 ? 1 : tensor_dim(x, d);

@@ -6,8 +6,10 @@
  * along the last. */
 #include "host/base/parallel.h"
 #include "host/op/reference/loop.h"
+#include "host/op/reference/vector.h"
 #include "host/op/rows.h"
 #include <math.h>
+#include <string.h>
 
 enum { PIECE = LOOP_CHUNK };
 
@@ -120,6 +122,30 @@ static void measure(const lines *w, const int64_t *at, double *largest, double *
         store(w, at[2], done, some, room);                           \
     }
 
+/* -- lines of f32 that lie side by side on both sides -- */
+static bool is_run(const lines *w)
+{
+    return w->in[0]->dtype == BP_F32 && w->out->dtype == BP_F32 && (step_of(w, w->in[0]) == 1 || length(w) == 1) &&
+           (step_of(w, w->out) == 1 || length(w) == 1);
+}
+static void softmax_run(const lines *w, const int64_t *at, bool is_safe)
+{
+    const float *x = (const float *)tensor_ptr(w->in[0]) + at[0];
+    float *out = (float *)tensor_ptr(w->out) + at[2], largest = vector_max(length(w), x);
+    double sum = vector_exp(length(w), x, largest, out);
+    if (is_safe && largest == -INFINITY)
+        memset(out, 0, (size_t)length(w) * sizeof *out);
+    else
+        vector_scale(length(w), out, 1 / sum, out);
+}
+static void log_softmax_run(const lines *w, const int64_t *at)
+{
+    const float *x = (const float *)tensor_ptr(w->in[0]) + at[0];
+    float *out = (float *)tensor_ptr(w->out) + at[2], largest = vector_max(length(w), x);
+    double sum = vector_exp(length(w), x, largest, out);
+    vector_shift(length(w), x, (double)largest + log(sum), out);
+}
+
 static double part(const lines *w, double v, double largest)
 {
     double e = exp(v - largest);
@@ -127,18 +153,30 @@ static double part(const lines *w, double v, double largest)
 }
 static void softmax_line(const lines *w, const int64_t *at)
 {
+    if (is_run(w)) {
+        softmax_run(w, at, false);
+        return;
+    }
     double largest, sum;
     measure(w, at, &largest, &sum);
     EACH_PIECE(part(w, room[i], largest) / sum)
 }
 static void safe_softmax_line(const lines *w, const int64_t *at)
 {
+    if (is_run(w)) {
+        softmax_run(w, at, true);
+        return;
+    }
     double largest, sum;
     measure(w, at, &largest, &sum);
     EACH_PIECE(largest == -INFINITY ? 0 : part(w, room[i], largest) / sum)
 }
 static void log_softmax_line(const lines *w, const int64_t *at)
 {
+    if (is_run(w)) {
+        log_softmax_run(w, at);
+        return;
+    }
     double largest, sum;
     measure(w, at, &largest, &sum);
     double rest = w->is_last ? round_half(w, log(round_half(w, sum))) : log(sum);

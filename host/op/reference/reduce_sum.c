@@ -5,6 +5,7 @@
  * and powers of norms are rounded to the type before the root, so that they overflow where PyTorch's do. */
 #include "host/op/reference/cx.h"
 #include "host/op/reference/fold.h"
+#include "host/op/reference/vector.h"
 #include "host/op/rows.h"
 #include "host/op/shape_reduce.h"
 #include <math.h>
@@ -27,7 +28,14 @@ static double total(double sum, double rest)
 }
 
 FOLDS_I(sum, s->i = (int64_t)((uint64_t)s->i + (uint64_t)v);)
-FOLD(sum_f32, float, s->a += (double)v;)
+FOLD(sum_strided_f32, float, s->a += (double)v;)
+static void sum_f32(fold_state *s, int64_t n, const char *data, int64_t step, const void *params)
+{
+    if (step == 1)
+        s->a += vector_sum(n, (const void *)data);
+    else
+        sum_strided_f32(s, n, data, step, params);
+}
 FOLD(sum_f64, double, add_exactly(&s->a, &s->b, v);)
 FOLDS_C(sum, add_exactly(&s->a, &s->b, (double)creal(v)); add_exactly(&s->im, &s->im_b, (double)cimag(v));)
 FOLD(nansum_f32, float, s->a += isnan(v) ? 0 : (double)v;)

@@ -14,29 +14,46 @@ ISA_INLINE float vmath_of_bits(int32_t i) { return (vmath_bits){.i = i}.f; }
 ISA_INLINE int32_t vmath_bits_of(float f) { return (vmath_bits){.f = f}.i; }
 /* 2^n, n in [-126, 127]. */
 ISA_INLINE float vmath_power_of_2(int32_t n) { return vmath_of_bits((int32_t)((uint32_t)(n + 127) << 23)); }
+ISA_INLINE float vmath_fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 ISA_INLINE float vmath_abs(float x) { return vmath_of_bits(vmath_bits_of(x) & 0x7fffffff); }
 ISA_INLINE float vmath_sign_of(float size, float sign)
 {
     return vmath_of_bits((vmath_bits_of(size) & 0x7fffffff) | (vmath_bits_of(sign) & INT32_MIN));
 }
 
-/* e^r - 1 - r for |r| <= ln(2) / 2, and n, where x = n ln(2) + r; adding VMATH_WHOLE cuts a float to a whole number. */
+/* r and n, where x = n ln(2) + r; adding VMATH_WHOLE cuts a float to a whole number. */
 #define VMATH_WHOLE 0x1.8p23f
+ISA_INLINE float vmath_reduce(float x, int32_t *n)
+{
+    float whole = vmath_fma(x, 0x1.715476p0f, VMATH_WHOLE), count = whole - VMATH_WHOLE;
+    *n = vmath_bits_of(whole) - vmath_bits_of(VMATH_WHOLE);
+    return vmath_fma(count, -0x1.7f7d1cp-20f, vmath_fma(count, -0x1.62e4p-1f, x));
+}
+/* e^r for |r| <= ln(2) / 2. */
+ISA_INLINE float vmath_exp_part(float r)
+{
+    float p = vmath_fma(r, 0.000199193804f, 0.00139472249f);
+    p = vmath_fma(r, p, 0.00833326299f);
+    p = vmath_fma(r, p, 0.0416662544f);
+    p = vmath_fma(r, p, 0.166666672f);
+    p = vmath_fma(r, p, 0.5f);
+    return vmath_fma(r * r, p, r) + 1;
+}
+/* e^x for x in [-87, 88]. */
+ISA_INLINE float vmath_exp_normal(float x)
+{
+    int32_t n;
+    float part = vmath_exp_part(vmath_reduce(x, &n));
+    return vmath_of_bits((int32_t)((uint32_t)vmath_bits_of(part) + ((uint32_t)n << 23)));
+}
 ISA_INLINE float vmath_exp(float x)
 {
+    int32_t n;
     float low = x < -104 ? -104 : x, inside = low > 89 ? 89 : low; /* NaN falls through both */
-    float whole = inside * 0x1.715476p0f + VMATH_WHOLE;
-    int32_t n = vmath_bits_of(whole) - vmath_bits_of(VMATH_WHOLE);
-    float count = whole - VMATH_WHOLE;
-    float r = inside - count * 0x1.62e4p-1f - count * 0x1.7f7d1cp-20f;
-    float p = 0.00139472249f + r * 0.000199193804f;
-    p = 0.00833326299f + r * p;
-    p = 0.0416662544f + r * p;
-    p = 0.166666672f + r * p;
-    p = 0.5f + r * p;
+    float part = vmath_exp_part(vmath_reduce(inside, &n));
     n = x == x ? n : 0;
     int32_t half = n >> 1; /* in two steps: 2^n itself may be out of range */
-    return (1 + (r + r * r * p)) * vmath_power_of_2(half) * vmath_power_of_2(n - half);
+    return part * vmath_power_of_2(half) * vmath_power_of_2(n - half);
 }
 
 ISA_INLINE float vmath_log(float x)
@@ -46,14 +63,15 @@ ISA_INLINE float vmath_log(float x)
     int32_t n = from >> 23;
     float count = (float)n - (x < 0x1p-126f ? 23 : 0);
     float f = vmath_of_bits(bits - (int32_t)((uint32_t)n << 23)) - 1;
-    float p = 0.128003269f + f * -0.0763351694f;
-    p = -0.131785601f + f * p;
-    p = 0.141978025f + f * p;
-    p = -0.166211888f + f * p;
-    p = 0.200013191f + f * p;
-    p = -0.250008792f + f * p;
-    p = 0.333333313f + f * p;
-    float square = f * f, result = f + (square * (f * p - 0.5f) + count * 0x1.7f7d1cp-20f) + count * 0x1.62e4p-1f;
+    float p = vmath_fma(f, -0.0763351694f, 0.128003269f);
+    p = vmath_fma(f, p, -0.131785601f);
+    p = vmath_fma(f, p, 0.141978025f);
+    p = vmath_fma(f, p, -0.166211888f);
+    p = vmath_fma(f, p, 0.200013191f);
+    p = vmath_fma(f, p, -0.250008792f);
+    p = vmath_fma(f, p, 0.333333313f);
+    float rest = vmath_fma(count, 0x1.7f7d1cp-20f, f * f * vmath_fma(f, p, -0.5f));
+    float result = vmath_fma(count, 0x1.62e4p-1f, f + rest);
     result = x > 0x1.fffffep127f ? x : result;
     result = x == 0 ? -__builtin_inff() : result;
     return x >= 0 ? result : __builtin_nanf("");
@@ -62,33 +80,33 @@ ISA_INLINE float vmath_log(float x)
 ISA_INLINE float vmath_tanh(float x)
 {
     float size = vmath_abs(x), z = x * x;
-    float p = 0.020601999f + z * -0.00566078071f;
-    p = -0.0537292287f + z * p;
-    p = 0.133313283f + z * p;
-    p = -0.333332777f + z * p;
-    float small = vmath_sign_of(x + x * (z * p), x), large = 1 - 2 / (vmath_exp(2 * size) + 1);
+    float p = vmath_fma(z, -0.00566078071f, 0.020601999f);
+    p = vmath_fma(z, p, -0.0537292287f);
+    p = vmath_fma(z, p, 0.133313283f);
+    p = vmath_fma(z, p, -0.333332777f);
+    float small = vmath_sign_of(vmath_fma(x, z * p, x), x), large = 1 - 2 / (vmath_exp(2 * size) + 1);
     return size < 0.63f ? small : vmath_sign_of(large, x); /* NaN: large */
 }
 
 ISA_INLINE float vmath_erf(float x)
 {
     float size = vmath_abs(x), z = x * x, t = size > 4 ? 4 : size;
-    float p = -0.000802084105f + z * 7.8891193e-05f;
-    p = 0.00518953521f + z * p;
-    p = -0.0268544443f + z * p;
-    p = 0.112836003f + z * p;
-    p = -0.37612626f + z * p;
-    p = 0.12837911f + z * p; /* 2 / sqrt(pi) is this and 1 */
-    float q = 0.000441335345f + t * -2.1686772e-05f; /* log(erfc(t)) */
-    q = -0.00420455635f + t * q;
-    q = 0.0252082404f + t * q;
-    q = -0.108418547f + t * q;
-    q = -0.633219898f + t * q;
-    q = -1.12957835f + t * q;
-    q = 0.000188035934f + t * q;
-    float large = size >= 4 ? 1 : 1 - vmath_exp(q);
+    float p = vmath_fma(z, 7.8891193e-05f, -0.000802084105f);
+    p = vmath_fma(z, p, 0.00518953521f);
+    p = vmath_fma(z, p, -0.0268544443f);
+    p = vmath_fma(z, p, 0.112836003f);
+    p = vmath_fma(z, p, -0.37612626f);
+    p = vmath_fma(z, p, 0.12837911f); /* 2 / sqrt(pi) is this and 1 */
+    float q = vmath_fma(t, -2.1686772e-05f, 0.000441335345f); /* log(erfc(t)) */
+    q = vmath_fma(t, q, -0.00420455635f);
+    q = vmath_fma(t, q, 0.0252082404f);
+    q = vmath_fma(t, q, -0.108418547f);
+    q = vmath_fma(t, q, -0.633219898f);
+    q = vmath_fma(t, q, -1.12957835f);
+    q = vmath_fma(t, q, 0.000188035934f);
+    float large = size >= 4 ? 1 : 1 - vmath_exp_normal(q);
     large = size == size ? large : size;
-    return size < 1 ? x + x * p : vmath_sign_of(large, x);
+    return size < 1 ? vmath_fma(x, p, x) : vmath_sign_of(large, x);
 }
 
 ISA_INLINE float vmath_sigmoid(float x) { return 1 / (1 + vmath_exp(-x)); }

@@ -1,0 +1,139 @@
+/* Runs of f32 (vector.h). */
+#include "host/op/reference/vector.h"
+#include "host/op/reference/vmath.h"
+#include <math.h>
+#include <string.h>
+
+enum { WIDTH = 8, PARTS = VECTOR_LANES / WIDTH };
+typedef float floats __attribute__((vector_size(4 * WIDTH)));
+typedef double doubles __attribute__((vector_size(8 * WIDTH)));
+
+ISA_INLINE void load(doubles *to, const float *p)
+{
+    floats x;
+    memcpy(&x, p, sizeof x);
+    *to = __builtin_convertvector(x, doubles);
+}
+
+/* The accumulators' sum: pairs, then pairs of pairs. */
+ISA_INLINE double add_up(const doubles *sums)
+{
+    doubles v = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
+}
+
+/* Sums TERM of the elements less `first`, in double. */
+#define SUM_LOOP(result, n, p, first, TERM)                      \
+    do {                                                         \
+        doubles sums[PARTS] = {{0}}, v;                          \
+        double rest[VECTOR_LANES] = {0};                         \
+        int64_t at = 0;                                          \
+        for (; at + VECTOR_LANES <= (n); at += VECTOR_LANES) {   \
+            for (int k = 0; k < PARTS; k++) {                    \
+                load(&v, (p) + at + k * WIDTH);                  \
+                v -= (first);                                    \
+                sums[k] += TERM(v);                              \
+            }                                                    \
+        }                                                        \
+        for (int64_t k = 0; at + k < (n); k++) {                 \
+            double e = (double)(p)[at + k] - (first);            \
+            rest[k] = TERM(e);                                    \
+        }                                                        \
+        for (int k = 0; k < PARTS && at < (n); k++) {            \
+            memcpy(&v, rest + k * WIDTH, sizeof v);              \
+            sums[k] += v;                                        \
+        }                                                        \
+        *(result) = add_up(sums);                                \
+    } while (0)
+
+#define ITSELF(v) (v)
+#define SQUARE(v) ((v) * (v))
+#define DISTANCE(v) (((v) - away) * ((v) - away))
+ISA_INLINE void run_sum_body(int64_t n, const float *p, double *result)
+{
+    SUM_LOOP(result, n, p, 0.0, ITSELF);
+}
+ISA_FN(run_sum, (int64_t n, const float *p, double *result), (n, p, result))
+double vector_sum(int64_t n, const float *p)
+{
+    double result;
+    run_sum(n, p, &result);
+    return result;
+}
+
+ISA_INLINE void run_squares_body(int64_t n, const float *p, double *result)
+{
+    SUM_LOOP(result, n, p, 0.0, SQUARE);
+}
+ISA_FN(run_squares, (int64_t n, const float *p, double *result), (n, p, result))
+double vector_sum_squares(int64_t n, const float *p)
+{
+    double result;
+    run_squares(n, p, &result);
+    return result;
+}
+
+ISA_INLINE void run_spread_body(int64_t n, const float *p, double *mean, double *result)
+{
+    const double first = (double)p[0];
+    double away;
+    SUM_LOOP(&away, n, p, first, ITSELF);
+    away /= (double)n;
+    SUM_LOOP(result, n, p, first, DISTANCE);
+    *mean = first + away;
+}
+ISA_FN(run_spread, (int64_t n, const float *p, double *mean, double *result), (n, p, mean, result))
+void vector_spread(int64_t n, const float *p, double *mean, double *result) { run_spread(n, p, mean, result); }
+
+/* Floats are ordered as their bits are, once those of negative ones are turned around; NaN is looked for apart. */
+ISA_INLINE void run_max_body(int64_t n, const float *p, float *result)
+{
+    int32_t best = INT32_MIN, nans = 0;
+#if defined(_OPENMP) || defined(__clang__)
+#pragma omp simd reduction(max : best) reduction(| : nans)
+#endif
+    for (int64_t i = 0; i < n; i++) {
+        int32_t bits = vmath_bits_of(p[i]), key = bits ^ ((bits >> 31) & INT32_MAX);
+        best = key > best ? key : best;
+        nans |= p[i] != p[i];
+    }
+    *result = nans ? NAN : n ? vmath_of_bits(best ^ ((best >> 31) & INT32_MAX)) : -INFINITY;
+}
+ISA_FN(run_max, (int64_t n, const float *p, float *result), (n, p, result))
+float vector_max(int64_t n, const float *p)
+{
+    float result;
+    run_max(n, p, &result);
+    return result;
+}
+
+ISA_INLINE void run_exp_body(int64_t n, const float *x, float largest, float *out)
+{
+    ISA_SIMD
+    for (int64_t i = 0; i < n; i++)
+        out[i] = vmath_exp(x[i] - largest);
+}
+ISA_FN(run_exp, (int64_t n, const float *x, float largest, float *out), (n, x, largest, out))
+double vector_exp(int64_t n, const float *x, float largest, float *out)
+{
+    run_exp(n, x, largest, out);
+    return vector_sum(n, out);
+}
+
+ISA_INLINE void run_scale_body(int64_t n, const float *x, double factor, float *out)
+{
+    ISA_SIMD
+    for (int64_t i = 0; i < n; i++)
+        out[i] = (float)((double)x[i] * factor);
+}
+ISA_FN(run_scale, (int64_t n, const float *x, double factor, float *out), (n, x, factor, out))
+void vector_scale(int64_t n, const float *x, double factor, float *out) { run_scale(n, x, factor, out); }
+
+ISA_INLINE void run_shift_body(int64_t n, const float *x, double away, float *out)
+{
+    ISA_SIMD
+    for (int64_t i = 0; i < n; i++)
+        out[i] = (float)((double)x[i] - away);
+}
+ISA_FN(run_shift, (int64_t n, const float *x, double away, float *out), (n, x, away, out))
+void vector_shift(int64_t n, const float *x, double away, float *out) { run_shift(n, x, away, out); }
