@@ -69,6 +69,7 @@ tests_unit_op_test_reduce_SOURCES = %D%/unit/op/test_reduce.c %D%/lib/op_text.c
 unit_tests += %D%/unit/op/test_refusals
 unit_tests += %D%/unit/op/test_rows
 unit_tests += %D%/unit/op/test_schema
+unit_tests += %D%/unit/op/test_vector
 
 include %D%/fail/local.mk
 include %D%/features/local.mk

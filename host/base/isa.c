@@ -1,5 +1,5 @@
-/* The table of levels: names, and what the processor must have. BACKPLANE_ISA names the highest that may be used; a name
- * that is not known, or that the processor lacks, leaves the choice to the processor. */
+/* The table of levels: names, and what the processor must have. BACKPLANE_ISA names the highest that may be used; a
+ * name that is not known, or that the processor lacks, leaves the choice to the processor. */
 #include "host/base/isa.h"
 #include "host/base/env.h"
 #include <string.h>

@@ -1,7 +1,7 @@
 """Reference kernels against PyTorch eager, in turns: usage: reference.py SERVE [ROW...]
 
-A turn's time is the median of its runs; of the turns, which take turns with PyTorch's, the best one counts on each side,
-so that what else the machine does is left out.
+Ours and PyTorch's take turns; a turn's time is the median of its runs, and the best turn of each side counts, so that
+what else the machine does is left out.
 
 A row is an operator at two model sizes. Limits: ours / PyTorch's at most 4 for convolutions and products, 2 for the
 rest; views cost no time with size; and no row grows faster from the first size to the second than PyTorch's (with 30 %
@@ -45,7 +45,8 @@ class T:
 class Row:
     """limit 0: a view. args(n): the arguments at batch n. flops(n). out(n): bytes written."""
     def __init__(self, name, limit, batches, args, flops=None, first=None):
-        self.name, self.limit, self.batches, self.args, self.flops, self.first = name, limit, batches, args, flops, first
+        self.name, self.limit, self.batches = name, limit, batches
+        self.args, self.flops, self.first = args, flops, first
 
 
 def written(v):
@@ -186,8 +187,8 @@ def main():
     bandwidth, peak = float(ours.ask('bandwidth\n')), float(ours.ask('peak\n'))
     print('%d threads, %.0f GB/s, %.0f GFLOP/s%s' % (THREADS, bandwidth / 1e9, peak / 1e9,
                                                    ', PyTorch ' + torch.__version__ if torch else ''))
-    print('%-38s %8s %10s %10s %6s %7s %10s %9s' % ('row', 'batch', 'ours us', 'torch us', 'ratio', 'growth', 'floor us',
-                                                    'distance'))
+    print('%-38s %8s %10s %10s %6s %7s %10s %9s' % (
+        'row', 'batch', 'ours us', 'torch us', 'ratio', 'growth', 'floor us', 'distance'))
     bad = 0
     for row in ROWS:
         if only and row.name not in only:

@@ -102,7 +102,10 @@ bp_status kernel_arange(bp_ctx *c, op_call *k)
             whole[i] = (int64_t)(from + by * (uint64_t)(at + i));
             parts[i] = halves ? (double)((float)a + (float)s * (float)(at + i)) : a + s * (double)(at + i);
         }
-        dtype_convert(out->dtype, element(out, at), 1, ints ? BP_I64 : BP_F64, ints ? (const void *)whole : parts, 1, some);
+        if (ints)
+            dtype_convert(out->dtype, element(out, at), 1, BP_I64, whole, 1, some);
+        else
+            dtype_convert(out->dtype, element(out, at), 1, BP_F64, parts, 1, some);
     }
     return BP_OK;
 }
