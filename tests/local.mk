@@ -78,7 +78,6 @@ script_tests += %D%/cli/verbs.sh
 
 include %D%/bench/local.mk
 include %D%/check/local.mk
-include %D%/bench/local.mk
 include %D%/golden/local.mk
 include %D%/model/local.mk
 include %D%/oom/local.mk
