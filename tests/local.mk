@@ -18,6 +18,7 @@ unit_tests += %D%/unit/compile/test_entries
 unit_tests += %D%/unit/compile/test_honest
 unit_tests += %D%/unit/compile/test_random
 unit_tests += %D%/unit/compile/test_resume
+unit_tests += %D%/unit/compile/test_stance
 unit_tests += %D%/unit/compile/test_threads
 unit_tests += %D%/unit/compile/test_toy
 unit_tests += %D%/unit/compile/test_transaction

@@ -19,6 +19,7 @@ struct bp_runtime {
     bp_write_fn_ log_write;   /* NULL: stderr */
     void *log_arg;
     pthread_mutex_t log_lock;
+    atomic_uint stance;       /* host/compile's: what a call may do; 0: everything */
     _Atomic(void *) slot[RT_ROOMS]; /* read without the lock, made with it */
     void (*slot_destroy[RT_ROOMS])(bp_runtime *rt, void *slot);
 };

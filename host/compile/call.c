@@ -1,7 +1,7 @@
 /* The public face of calls: bp_call and kin, eager runs, inlining. */
 #include "host/base/env.h"
 #include "host/base/log.h"
-#include "host/compile/callable.h"
+#include "host/compile/stance.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -147,7 +147,8 @@ static void note_eager(call *k)
     log_line(rt, LOG_capture, "\"%s\" runs eagerly: %s", k->g->code->is.name, k->reason);
 }
 
-static bp_status call_inside(bp_ctx *c, bp_callable *g, const bp_args *inputs, bp_outputs *outs)
+static bp_status call_inside(bp_ctx *c, bp_callable *g, const bp_args *inputs, bp_outputs *outs,
+                             enum stance stance)
 {
     call k;
     epochs *e = code_enter(c);
@@ -155,6 +156,7 @@ static bp_status call_inside(bp_ctx *c, bp_callable *g, const bp_args *inputs, b
         return c->diag.code;
     begin(&k, c, g, inputs, outs);
     k.epochs = e;
+    k.stance = (uint8_t)stance;
     step s = attempt(&k);
     if (s == STEP_DONE && !k.captured)
         code_count_hit(k.st, c->thread);
@@ -175,6 +177,17 @@ static bp_status check_owner(bp_ctx *c)
         return ctx_fail(c, BP_FAILED_PRECONDITION, "a context is used by two threads at once: each needs its own");
     c->thread = me;
     return BP_OK;
+}
+
+static bp_status call_under_stance(bp_ctx *c, bp_callable *g, const bp_args *inputs, bp_outputs *outs)
+{
+    uint32_t word = stance_word(c->rt);
+    enum stance stance = stance_kind(word);
+    if (g->disabled || stance == STANCE_FORCE_EAGER)
+        return run_eagerly(c, g, inputs, outs);
+    if (word && !(g = stance_callable(c, g, word)))
+        return c->diag.code;
+    return call_inside(c, g, inputs, outs, stance);
 }
 
 /* A function that has resumed holds handles of its inputs: it passes the inputs. */
@@ -207,7 +220,7 @@ bp_status bp_call(bp_ctx *c, bp_callable *g, const bp_args *inputs, bp_outputs *
         inputs = &real;
     }
     c->busy++;
-    bp_status st = g->disabled ? run_eagerly(c, g, inputs, outputs) : call_inside(c, g, inputs, outputs);
+    bp_status st = call_under_stance(c, g, inputs, outputs);
     c->busy--;
     arena_fini(&own);
     return st;

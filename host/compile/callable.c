@@ -52,8 +52,8 @@ static code_identity identity(const bp_callable *g, const bp_compile_options *o,
                            .fullgraph = g->fullgraph, .name = name, .file = file, .line = line};
 }
 
-static bp_status attach(bp_ctx *c, bp_callable *g, const bp_compile_options *o, const char *name, const char *file,
-                        int32_t line)
+bp_status callable_attach(bp_ctx *c, bp_callable *g, const bp_compile_options *o, const char *name, const char *file,
+                          int32_t line)
 {
     TRY(backend_resolve(c, o->backend, o->backend_fn, o->backend_init, &g->backend));
     TRY(backend_check_options(c, g->backend, o->options, o->mode));
@@ -86,7 +86,7 @@ bp_callable *bp_compile_at(bp_ctx *c, bp_fn fn, const bp_compile_options *option
     *g = (bp_callable){.rt = runtime_ref(c->rt), .fn = fn, .user = o.user, .recompile_limit = o.recompile_limit,
                        .disabled = o.disable || (off && !strcmp(off, "1")), .isolated = o.isolate != 0,
                        .fullgraph = o.fullgraph != 0, .rechecks = verify && !strcmp(verify, "capture")};
-    if (!g->disabled && attach(c, g, &o, fn_name, file, line) != BP_OK) {
+    if (!g->disabled && callable_attach(c, g, &o, fn_name, file, line) != BP_OK) {
         diag_while(&c->diag, "compiling \"%s\" (%s:%d)", fn_name ? fn_name : "?", file ? file : "?", line);
         bp_callable_unref(g);
         return NULL;
@@ -98,6 +98,10 @@ void bp_callable_unref(bp_callable *g)
 {
     if (!g)
         return;
+    for (bp_callable *f = atomic_load(&g->forced), *next; f; f = next) {
+        next = f->next_forced;
+        bp_callable_unref(f);
+    }
     code_unref(g->code);
     bp_runtime_unref(g->rt);
     free(g);

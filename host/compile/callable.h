@@ -21,6 +21,9 @@ struct bp_callable {
     code_identity shared; /* of an isolated callable: the default region's code, read on a miss */
     int32_t recompile_limit; /* 0: the config's */
     bool disabled, isolated, fullgraph;
+    _Atomic(bp_callable *) forced; /* its likes with backends that a stance forced on it */
+    bp_callable *next_forced;
+    atomic_uint forced_by; /* of such a one: the setting that it serves */
     bool rechecks;        /* BACKPLANE_VERIFY=capture, as it was when the callable was made */
 };
 
@@ -48,6 +51,7 @@ typedef struct call {
     bool borrowed;        /* it walks the default region's tree for an isolated callable, and only reads it */
     bool captured;        /* it did */
     bool resumes;         /* with STEP_EAGER: behind k->node, not from the start */
+    uint8_t stance;       /* enum stance, as it was when the call began */
     char reason[512];
     /* the path that a capture of this call gave: not published before it has run */
     VEC(tree_node *) fresh;
@@ -111,6 +115,9 @@ step call_resume(call *k);
 /* check.c: check_capture: the function is captured again before a commit, and must record the same. */
 step call_recheck(call *k, const tree_node *n);
 
+/* Resolves the backend, and finds or makes the code. */
+bp_status callable_attach(bp_ctx *c, bp_callable *g, const bp_compile_options *o, const char *name, const char *file,
+                          int32_t line);
 /* Runs fn on the context as it is: eagerly, or inlined into a capture. */
 bp_status function_run(bp_ctx *c, bp_fn fn, void *user, const bp_args *inputs, bp_outputs *outs);
 

@@ -2,7 +2,7 @@
  * is captured again from its start, with what this call has observed forced (C3.1). */
 #include "host/base/clock.h"
 #include "host/base/log.h"
-#include "host/compile/callable.h"
+#include "host/compile/stance.h"
 #include <string.h>
 
 /* -- limits -------------------------------------------------------------------------------------------------------- */
@@ -116,6 +116,29 @@ static step tell_reasons(call *k, const node_list *nodes, uint32_t before)
     return s;
 }
 
+/* fail_on_recompile: says what would be compiled, and why it is new. */
+static step refuse_new(call *k, place *at, tree_node *parent, outcome out)
+{
+    const code_identity *is = &k->g->code->is;
+    const node_list *nodes = place_nodes(at);
+    buf why = {0};
+    if (nodes) {
+        explain(k, nodes, place_inputs(k, parent), &why);
+    } else if (parent) {
+        buf_printf(&why, "%s at %s:%d gave ", ask_name(parent->term->brk.ask),
+                   parent->term->file ? parent->term->file : "?", parent->term->line);
+        outcome_print(out, &why);
+        buf_puts(&why, ", which it has not given before");
+    } else {
+        buf_puts(&why, "nothing is compiled yet");
+    }
+    ctx_fail(k->c, BP_FAILED_PRECONDITION, "function \"%s\" (%s:%d) would be compiled, and the stance is \"%s\"",
+             is->name, is->file, is->line, stance_name(STANCE_FAIL_ON_RECOMPILE));
+    diag_detail(&k->c->diag, "Why:\n    - %s", buf_text(&why));
+    buf_fini(&why);
+    return STEP_FAILED;
+}
+
 /* -- capturing ----------------------------------------------------------------------------------------------------- */
 
 /* The items of the path up to the end of n, for the replay to be compared with. */
@@ -217,7 +240,11 @@ step call_miss(call *k, place *at, tree_node *parent, outcome out, tree_node **n
         if (s != STEP_MISS)
             return s;
     }
+    if (k->stance == STANCE_EAGER_ON_RECOMPILE)
+        return call_eager_here(k, "the stance \"%s\" forbids to compile what is new", stance_name(k->stance));
     step s = check_limits(k, at, parent, out);
+    if (s == STEP_OK && k->stance == STANCE_FAIL_ON_RECOMPILE)
+        s = refuse_new(k, at, parent, out);
     if (s != STEP_OK)
         return s;
     if (!call_claim(k))

@@ -1,6 +1,6 @@
 /* Running a node's segment on a call's values. */
 #include "host/base/log.h"
-#include "host/compile/callable.h"
+#include "host/compile/stance.h"
 #include <stdlib.h>
 
 enum { FEW = 32 };
@@ -12,7 +12,8 @@ static step find_use(call *k, tree_node *n, segment_use **use)
     *use = atomic_load(&n->use);
     uint32_t len = atomic_load(&n->list->len);
     bool grown = *use && atomic_load(&(*use)->list_len) < len;
-    if (*use && (!grown || k->borrowed))
+    bool fixed = k->borrowed || k->stance == STANCE_EAGER_ON_RECOMPILE || k->stance == STANCE_FAIL_ON_RECOMPILE;
+    if (*use && (!grown || fixed))
         return STEP_OK;
     if (k->borrowed)
         return STEP_MISS;

@@ -1,5 +1,5 @@
 /* What a callable can say of itself: counters, guards, breaks, the tree of its paths, which node runs where. */
-#include "host/compile/callable.h"
+#include "host/compile/stance.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,6 +33,7 @@ bp_status bp_stats(bp_ctx *c, const bp_callable *g, bp_callable_stats *out)
     if (!g || !out || out->size < sizeof out->size)
         return ctx_fail(c, BP_INVALID_ARGUMENT, "bp_stats: the callable or the result is NULL, or its size is not set");
     bp_callable_stats s = {0};
+    g = stance_shown(g);
     epochs *e = g->code ? code_enter(c) : NULL;
     if (g->code && !e)
         return c->diag.code;
@@ -137,6 +138,7 @@ static bp_status write_report(bp_ctx *c, const bp_callable *g, bp_write_fn write
     if (!g || !write)
         return ctx_fail(c, BP_INVALID_ARGUMENT, "%s: the %s is NULL", what, g ? "writer" : "callable");
     report r = {.c = c};
+    g = stance_shown(g);
     epochs *e = g->code ? code_enter(c) : NULL;
     if (g->code && !e)
         return c->diag.code;

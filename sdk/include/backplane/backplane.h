@@ -71,6 +71,16 @@ BP_EXPORT int bp_grad_enabled(const bp_ctx *c);
 BP_EXPORT void bp_manual_seed(bp_ctx *c, uint64_t seed);
 BP_EXPORT uint64_t bp_generator_offset(const bp_ctx *c);
 
+/* What calls of the context's runtime may do, for every thread, from its next call on:
+ * "default", "force_eager" (functions run as they are), "eager_on_recompile" and "fail_on_recompile" (what is compiled
+ * runs; what is new, an unseen outcome of a break included, runs eagerly or is an error), or "force_backend=NAME" (that
+ * backend serves every callable; it is resolved, and its init hook fired, at each callable's first call). Sets also
+ * when an error is pending, and returns the former stance, so that it can be put back; the text lives as long as the
+ * runtime. NULL: nothing changes. errors (NULL): INVALID_ARGUMENT for an unknown stance; FAILED_PRECONDITION inside a
+ * function that a callable runs. */
+BP_EXPORT const char *bp_set_stance(bp_ctx *c, const char *stance);
+BP_EXPORT const char *bp_stance(bp_ctx *c);
+
 /* -- numbers and sizes --------------------------------------------------------------------------------------------- */
 
 /* bp_dim, bp_scalar, lists of them, and the macros that make them: <backplane/args.h>. */
