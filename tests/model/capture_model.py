@@ -8,7 +8,7 @@
 A captured function is a Python function prog(c, f) that stands for C code: the host cannot enter it in its middle and
 does not see its variables. Names in LITERAL choose a wording of the rules that turned out to be wrong or silent;
 without them the model obeys the rules as they are written.
-Not modelled: threads, training, symbolic scalars and sizes, backends that take inputs. Needs numpy.
+Of other threads only that one of them may be capturing. Not modelled: training, symbolic scalars and sizes, backends that take inputs. Needs numpy.
 """
 import sys
 import numpy as np
@@ -426,7 +426,7 @@ class Host:
                 self.count("opened")
         if parent and parent.open: raise Limit          # known outcomes still match
         if len(kids) >= LIMITS["variants"] or len(self.store) >= self.limit: raise Limit
-        if self.stats["captures"] >= LIMITS["captures"]: raise Limit
+        if self.stats["captures"] >= LIMITS["captures"] or self.world.busy: raise Limit
         return self.capture(call, parent)
     def verify(self, call):
         """check_capture = always: replay and compare, before each commit."""
@@ -535,6 +535,7 @@ class Host:
         if node.use is not None and len(node.use) < len(outs) and len(self.store) >= self.limit:
             if "grown" in LITERAL: raise NoAnswer("the longer list is beyond the limit")
             outs = node.use                         # a list that grew must not lose what worked: the old code serves
+        if node.use is not None and self.world.busy: outs = node.use
         if node.use is None or node.use != outs: self.build(node, outs, call)
         if node.code: self.run_code(call, node)     # else nothing that anybody needs
     def build(self, node, outs, call):

@@ -171,6 +171,8 @@ void census_args(census *n, const program *p, const text_call *now, const text_c
         return;
     if (now->nograd)
         census_is(n, CENSUS_NO_GRAD);
+    if (now->busy)
+        census_is(n, CENSUS_BUSY);
     see_aliasing(n, &p->args.at[now->args]);
     if (!before)
         return;

@@ -146,6 +146,7 @@ class World:
     def __init__(self, seed):
         self.gen, self.effects, self.stash, self.flag, self.grad = Generator(seed), [], [], False, True
         self.inside = None                          # the nested callable that a disabled function may call
+        self.busy = False                           # another thread captures or compiles in this callable
 
 
 class Ctx:

@@ -1,7 +1,7 @@
 # The model of captured calls and its oracle (README.md).
 check_PROGRAMS += %D%/harness
 tests_model_harness_SOURCES = %D%/harness.c %D%/census.c %D%/census.h %D%/census.def %D%/session.c %D%/session.h \
-	%D%/seen.c %D%/seen.h \
+	%D%/seen.c %D%/seen.h %D%/claim.c %D%/claim.h \
 	%D%/text.c %D%/text.h %D%/run.c %D%/run.h %D%/links.c %D%/links.h %D%/opaque.c %D%/own.c %D%/kinds.def
 tests_model_harness_LDADD = libhost.la $(ZLIB_LIBS)
 check_PROGRAMS += %D%/test_holes

@@ -305,7 +305,8 @@ def compare(host, world, spec, rounded=False):
 
 # ---- one program, many calls -----------------------------------------------------------------------------
 class Session:
-    """A program with its calls, each checked as it is made. plan: (argument set, flag, starts a pass) a call."""
+    """A program with its calls, each checked as it is made. plan: (argument set, flag, starts a pass, another thread
+    captures) a call."""
     def __init__(self, seed, ncalls, quiet=False):
         r = random.Random(seed)
         self.seed, self.p = seed, make_program(r, quiet)
@@ -313,7 +314,8 @@ class Session:
         dtypes = [r.choice("ffi") for _ in range(self.p.fns[0][0])]
         passes = {"fail": 1, "impure": 1, "another": 3}.get(self.mode, 2)
         self.specs = self.draw_specs(r, dtypes, max(1, ncalls // passes))
-        self.plan = [(k, self.flag(r), not k) for _ in range(passes) for k in range(len(self.specs))]
+        busy = 0.1 * (r.random() < 0.2)
+        self.plan = [(k, self.flag(r), not k, r.random() < busy) for _ in range(passes) for k in range(len(self.specs))]
         self.begin()
     def flag(self, r): return self.mode == "impure" and r.random() < 0.3
     def draw_specs(self, r, dtypes, count):
@@ -345,7 +347,8 @@ class Session:
         """Makes the calls. Returns None or what went wrong."""
         self.begin()
         rounded = self.mode == "another"
-        for k, flag, starts in self.plan:
+        for k, flag, starts, busy in self.plan:
+            self.host.world.busy = busy
             for w in (self.host.world, self.world):
                 if starts: w.gen, w.stash = Generator(self.seed % 1000), []
                 w.flag = flag
@@ -353,17 +356,18 @@ class Session:
             got, _, wrong = compare(self.host, self.world, self.specs[k], rounded)
             if wrong: return f"mode {self.mode}, call {len(self.calls)}: {wrong}"
             did = {w: n - before[w] for w, n in self.totals().items() if n != before[w]}
-            self.calls.append((k, flag, starts, got, did, self.host.answers() if rounded else []))
+            self.calls.append((k, flag, starts, busy, got, did, self.host.answers() if rounded else []))
         return self.check()
     def traits(self):
         """tame: equal graphs are equal segments."""
         return {"tame": not self.wild and "nograd" not in self.p.words()}
     def check(self):
         t, last = self.totals(), max(i for i, c in enumerate(self.plan) if c[2])
-        late = sum(c[4].get("captures", 0) for c in self.calls[last:]) if last else 0
+        late = sum(c[5].get("captures", 0) for c in self.calls[last:]) if last else 0
         if self.mode in ("exact", "elide") and t["disagreements"]: return "a slice disagrees with an exact backend"
         if self.mode != "fail" and self.chain[0].compiles > t["segments"]: return "a segment was compiled twice"
-        if self.mode in ("exact", "elide", "another") and late: return f"{self.mode}: captures without end"
+        busy = any(c[3] for c in self.plan)
+        if self.mode in ("exact", "elide", "another") and late and not busy: return f"{self.mode}: captures without end"
         return None
 
 
@@ -414,10 +418,11 @@ def text_of(session):
         write_block(block, 1, out)
         out.append("  give " + " ".join(f"r{g}" for g in given))
     written, seen = set(), {}
-    for k, flag, starts, got, did, told in session.calls:
+    for k, flag, starts, busy, got, did, told in session.calls:
         if k not in written: write_args(k, session.specs[k], out)
         written.add(k)
-        words = ["call", str(k)] + ["seed"] * starts + ["flag"] * flag + ["nograd"] * (not session.specs[k][2])
+        words = ["call", str(k)] + ["seed"] * starts + ["flag"] * flag + ["busy"] * busy
+        words += ["nograd"] * (not session.specs[k][2])
         out.append(" ".join(words))
         lines = []
         write_seen(got, session.specs[k], lines)

@@ -1,5 +1,6 @@
 /* Calls of one side, and what a caller sees of each as lines of text. */
 #include "tests/model/seen.h"
+#include "tests/model/claim.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,6 +124,12 @@ static void print_seen(const side *s, bp_status st, const text_args *a, const ar
 
 /* -- a call -------------------------------------------------------------------------------------------------------- */
 
+static void claim(side *s, bool hold)
+{
+    for (uint32_t i = 0; i < s->p->nfns && s->callables[i]; i++)
+        claim_callable(s->callables[i], hold);
+}
+
 void seen_call(side *s, const text_call *k, const text_args *a, buf *seen, buf *modes)
 {
     args made;
@@ -136,9 +143,14 @@ void seen_call(side *s, const text_call *k, const text_args *a, buf *seen, buf *
     int old = bp_set_grad_enabled(c, !k->nograd);
     bp_scope_begin(c);
     bp_status st = BP_INTERNAL;
-    if (make_args(s, a, &made))
+    if (make_args(s, a, &made)) {
+        if (k->busy)
+            claim(s, true);
         st = s->callables[0] ? bp_call(c, s->callables[0], &in, &outs)
                              : bp_run_eager(c, run_captured, &s->users[0], &in, &outs);
+        if (k->busy)
+            claim(s, false);
+    }
     if (st != BP_OK)
         census_is(s->census, CENSUS_FAILS);
     if (st != BP_OK)

@@ -3,7 +3,7 @@
 #define TESTS_MODEL_SEEN_H
 #include "tests/model/run.h"
 
-/* Runs k on fresh arguments: by the callable where s has callables, else eagerly. *seen: lines; *modes: what a text does
+/* Runs k on fresh arguments: by the callable where s has callables, else eagerly. *seen: lines; *modes: what texts do
  * not have, requires_grad of results, the modes, and the error's message. */
 void seen_call(side *s, const text_call *k, const text_args *a, buf *seen, buf *modes);
 /* The start of a pass: the generator is seeded, nothing is stashed. */

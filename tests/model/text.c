@@ -299,6 +299,7 @@ static bool read_call(reader *r, str rest)
         c.seed |= str_is(w, "seed");
         c.flag |= str_is(w, "flag");
         c.nograd |= str_is(w, "nograd");
+        c.busy |= str_is(w, "busy");
     }
     bool ok = true;
     while (ok && has_detail(r) && next_line(r))

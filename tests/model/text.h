@@ -39,7 +39,7 @@ typedef struct { text_buffer buffers[MAX_ARGS]; text_view views[MAX_ARGS]; uint3
 /* One call, and what the model says of it. want: lines as the harness would write them. */
 typedef struct {
     uint32_t args, ntold;
-    bool flag, seed, nograd;
+    bool flag, seed, nograd, busy;
     double *told;     /* answers that eager must take */
     const char *want;
     const char *did;  /* "captures 1 hits 1 ...", or "" */
