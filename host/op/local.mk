@@ -2,6 +2,7 @@
 libhost_la_SOURCES += %D%/op.h %D%/rows.h %D%/run.h %D%/arg.c %D%/bind.c %D%/check.c %D%/dispatch.c %D%/inplace.c
 libhost_la_SOURCES += %D%/promote.c %D%/run.c %D%/shape.c %D%/table.c
 libhost_la_SOURCES += %D%/schema.c %D%/schema.h %D%/schema_text.c %D%/types.def %D%/value.c
+libhost_la_SOURCES += %D%/flags.def %D%/page.c
 libhost_la_SOURCES += %D%/ops.def
 libhost_la_SOURCES += %D%/ops/conv.def
 libhost_la_SOURCES += %D%/ops/create.def

@@ -13,23 +13,11 @@ typedef struct op_row op_row;
 typedef struct op_call op_call;
 typedef struct shape_call shape_call;
 
-/* Flags of a row; passes ask these, never names. */
+/* Flags of a row. */
 enum op_flag {
-    OP_VIEW = 1 << 0,         /* outputs alias argument 0; the shape rule gives sizes, strides, offset; no kernel */
-    OP_POINTWISE = 1 << 1,
-    OP_CHEAP = 1 << 2,        /* may be recomputed in a later segment (C3.2): views, pointwise, casts */
-    OP_MAY_FAIL_ON_DATA = 1 << 3, /* never dead code (C1.5) */
-    OP_RANDOM = 1 << 4,
-    OP_EFFECT = 1 << 5,       /* an opaque step (C4.2) */
-    OP_DYNAMIC_OUT = 1 << 6,  /* output sizes always depend on data: the kernel makes its outputs itself */
-    OP_ITEM = 1 << 7,         /* gives a value, not a tensor: a value break under capture */
-    OP_MATMUL = 1 << 8,       /* heavy: slices of it are compiled when large */
-    OP_REDUCTION = 1 << 9,
-    OP_MAYBE_VIEW = 1 << 10,  /* reshape, contiguous, to: returns a view or its argument when it can */
-    OP_CORE = 1 << 11,        /* one of the core ATen overloads */
-    OP_NO_GRAD_OUT = 1 << 12, /* results never require grad (comparisons, indices) */
-    OP_OVERLAP_OK = 1 << 13,  /* in place: may write a tensor that reaches an element twice (fill_) */
-    OP_GRAD_FIRST = 1 << 14   /* of several results, only the first may require grad (statistics beside a norm) */
+#define OP_FLAG(name, bit, words) OP_##name = 1 << (bit),
+#include "host/op/flags.def"
+#undef OP_FLAG
 };
 
 /* A shape rule: reads the arguments' metadata, fills s->out[0 .. nout). No data is touched, fakes and real tensors are
@@ -90,6 +78,8 @@ uint32_t op_count(void);
 const op_row *op_at(uint32_t number);
 const op_row *op_by_target(const char *target); /* "aten.add.Tensor"; NULL: unknown */
 const op_row *op_by_id(const char *id);
+/* A row's page: what it does, its schema, the C functions that call it, its flags in words. False: out of memory. */
+bool op_print_page(const op_row *op, buf *out);
 /* Nearest known target, for messages; NULL: none is near. */
 const char *op_nearest(const char *target);
 
