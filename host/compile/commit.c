@@ -11,8 +11,8 @@ typedef struct {
     call *k;
     const item *end;
     bp_tensor **outs;      /* a reference each, but for inputs themselves */
-    bp_tensor **bases;     /* by output: the storage's whole, at the first output of that storage; a reference, unless it
-                            * is that output itself */
+    bp_tensor **bases;     /* by output: the storage's whole, at the first output of that storage; a reference, unless
+                            * it is that output itself */
     write_job *jobs;
     bool is_last;          /* the call ends here: values may become outputs, since nothing reads them behind it */
 } commit;

@@ -19,7 +19,8 @@ static step find_use(call *k, tree_node *n, segment_use **use)
         return STEP_MISS;
     segment_use *old = *use, *longer;
     if (!call_claim(k))
-        return old ? STEP_OK : call_eager_here(k, "another thread is capturing or compiling \"%s\"", k->g->code->is.name);
+        return old ? STEP_OK
+                   : call_eager_here(k, "another thread is capturing or compiling \"%s\"", k->g->code->is.name);
     if (old && code_counter(k->st, graphs) >= config_int(k->c->rt, KEY_ACCUMULATED_RECOMPILE_LIMIT))
         return STEP_OK;
     step s = call_build(k, n, &longer);

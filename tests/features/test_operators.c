@@ -22,7 +22,7 @@ static bp_tensor *numbers(bp_ctx *c, int64_t rows, int64_t columns)
     return bp_reshape(c, bp_arange(c, (double)(rows * columns), .dtype = BP_F32), BP_DIMS(rows, columns));
 }
 
-/* -- F112 ------------------------------------------------------------------------------------------------------------ */
+/* -- F112 -------------------------------------------------------------------------------------------------------- */
 
 typedef bp_tensor *view_of(bp_ctx *c, bp_tensor *t);
 #define VIEW(name, expr) static bp_tensor *view_##name(bp_ctx *c, bp_tensor *t) { return expr; }
@@ -126,7 +126,7 @@ static void F112_overlaps_are_refused_where_pytorch_refuses(void **state)
     assert_true(sum_of(low) == 12);
 }
 
-/* -- F113 ------------------------------------------------------------------------------------------------------------ */
+/* -- F113 -------------------------------------------------------------------------------------------------------- */
 
 static void F113_refusals_name_operator_argument_and_values(void **state)
 {

@@ -14,7 +14,6 @@ static bp_status count_calls(bp_ctx *c, dispatch_mode *self, void *call)
 
 /* -- an open break ------------------------------------------------------------------------------------------------- */
 
-
 static void asks_for_an_int(bp_ctx *c, bp_frame *f)
 {
     bp_tensor *x = bp_arg(f, 0, "x"), *y = bp_arg(f, 1, "y"), *row = bp_select(c, y, 0, 1);
