@@ -56,6 +56,7 @@ tests_unit_op_test_pains_LDADD = $(world)
 unit_tests += %D%/unit/op/test_pains_shapes
 tests_unit_op_test_pains_shapes_SOURCES = %D%/unit/op/test_pains_shapes.c %D%/unit/op/pains.h %D%/lib/op_text.c
 tests_unit_op_test_pains_shapes_LDADD = $(world)
+unit_tests += %D%/unit/op/test_own
 unit_tests += %D%/unit/op/test_random
 unit_tests += %D%/unit/op/test_sort
 tests_unit_op_test_sort_SOURCES = %D%/unit/op/test_sort.c %D%/lib/op_text.c
@@ -94,7 +95,7 @@ check_PROGRAMS += $(unit_tests)
 TESTS += $(unit_tests)
 endif
 TESTS += $(script_tests)
-EXTRA_DIST += $(script_tests) %D%/driver %D%/sum %D%/lib/tap.sh %D%/lib/tap.py \
+EXTRA_DIST += $(script_tests) %D%/driver %D%/sum %D%/lib/tap.sh %D%/lib/tap.py %D%/lib/rows.py \
 	%D%/features.py %D%/features.def
 noinst_HEADERS += %D%/lib/check.h %D%/lib/op_text.h %D%/unit/tensor/casts.def %D%/unit/graph/build.h \
 	%D%/unit/compile/fixture.h

@@ -1,9 +1,14 @@
-"""Public names are unique: what aten.h defines is defined nowhere else, and once.
+"""The table of operators is whole: each row has a doc line, a sample, and a test against PyTorch's recorded answer to it
+(the golden cases and tests/torch) or one of its own (rows.own); docs/operators.md is what the rows say.
+
+And public names are unique: what aten.h defines is defined nowhere else, and once.
 
 The generator refuses equal names when it runs; this reads what users read. A function behind a macro of the same name
 in one hand-written header (bp_is_true) is that header's own affair.
 """
 import collections
+import gzip
+import json
 import os
 import re
 import subprocess
@@ -11,6 +16,7 @@ import sys
 
 top, build = os.environ["top_srcdir"], os.environ["top_builddir"]
 sys.path.insert(0, os.path.join(top, "tests", "lib"))
+from rows import parse, rows  # noqa: E402
 from tap import plan, report  # noqa: E402
 
 HAND_WRITTEN = ("types.h", "plugin.h", "args.h", "backplane.h")
@@ -56,7 +62,67 @@ def compiled():
     return set(re.findall(r"\b(bp_\w+) \(", done.stdout))
 
 
+CASES = ("tests/golden/ops_handed", "tests/golden/graphs_handed", "tests/torch/recorded")
+
+
+def sampled():
+    """Targets of which PyTorch's answers are recorded."""
+    found = set()
+    for name in CASES:
+        with gzip.open(os.path.join(top, name + ".jsonl.gz"), "rt", encoding="utf-8") as f:
+            for line in f:
+                start = re.match(r'\{"op": "([^"]+)"', line)
+                found.update([start[1]] if start else (n["target"] for n in json.loads(line)["nodes"]))
+    return found
+
+
+def own_tests(lines):
+    """{target: what is wrong with its test, or None} of the lines of rows.own."""
+    found = {}
+    for line in lines:
+        if line.startswith("#") or not line.strip():
+            continue
+        target, path, function = line.split()
+        with open(os.path.join(top, path), encoding="utf-8") as f:
+            body = re.search(rf"^static void {function}\(.*?^}}", f.read(), re.S | re.M)
+        says = body and (target in body[0] or "targets[i]" in body[0])
+        found[target] = None if says else f"{path} has no {function} with {target}"
+    return found
+
+
+def incomplete(table, known, own):
+    """What each row lacks."""
+    for target, (_, _, _, doc) in table.items():
+        if not doc.endswith("."):
+            yield f"{target} has no doc line"
+        if target not in known and target not in own:
+            yield f"{target} has no sample and no test: see tests/torch/record.py"
+
+
+def check_rows():
+    table, known = rows(top), sampled()
+    with open(os.path.join(top, "tests/check/rows.own"), encoding="utf-8") as f:
+        own = own_tests(f)
+    planted = parse('OP(bad_default, "bad(Tensor self) -> Tensor", 0, bad, bad, "")\n')
+    report(list(incomplete(planted, known, own)) == ["aten.bad.default has no doc line",
+           "aten.bad.default has no sample and no test: see tests/torch/record.py"],
+           "planted: a row without doc line, sample or test is named")
+    report(list(own_tests(["aten.neg.default tests/unit/op/test_own.c empty_ones_have_their_form"]).values()) ==
+           ["tests/unit/op/test_own.c has no empty_ones_have_their_form with aten.neg.default"],
+           "planted: a test that does not hold the row is named")
+    with open(os.path.join(build, "host/op/aten_calls.c"), encoding="utf-8") as f:
+        compiled_ids = set(re.findall(r"\bROW_(\w+)", f.read()))
+    unread = sorted(compiled_ids - {name for _, name, _, _ in table.values()})
+    report(len(compiled_ids) > 1000 and not unread, "all rows that are compiled were read", unread)
+    wrong = list(incomplete(table, known, own))
+    report(not wrong, "each row has a doc line, a sample and a test", wrong)
+    report(not [w for w in own.values() if w], "tests of their own hold their rows", [w for w in own.values() if w])
+    stale = sorted(set(own) & known) + sorted(set(own) - set(table))
+    report(not stale, "no row has both, and none is gone", stale)
+
+
 def main():
+    check_rows()
     planted = "BP_EXPORT int bp_same(int a);\n#define bp_same(...) 1\ntypedef struct {\n    int a;\n} bp_other;\n"
     report(repeated(names_of(planted)) == ["bp_same"], "planted: a macro that takes a function's name is found")
     aten = list(names_of(read("aten.h", build)))

@@ -4,6 +4,10 @@ EXTRA_DIST += %D%/FORMAT.md %D%/floors %D%/run %D%/ops_handed.jsonl.gz %D%/graph
 	%D%/pick.py %D%/small.jsonl.gz
 script_tests += %D%/small.sh
 
+# The same for operators that no handed case covers.
+EXTRA_DIST += tests/torch/record.py tests/torch/recorded.jsonl.gz
+script_tests += tests/torch/recorded.sh
+
 .PHONY: check-golden
 check-golden: all
 	@$(MKDIR_P) results
