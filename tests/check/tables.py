@@ -1,5 +1,5 @@
-"""The table of operators is whole: each row has a doc line, a sample, and a test against PyTorch's recorded answer to it
-(the golden cases and tests/torch) or one of its own (rows.own); docs/operators.md is what the rows say.
+"""The table of operators is whole: each row has a doc line, a sample, and a test against PyTorch's recorded answer to
+it (the golden cases and tests/torch) or one of its own (rows.own).
 
 And public names are unique: what aten.h defines is defined nowhere else, and once.
 

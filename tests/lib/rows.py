@@ -3,8 +3,8 @@ import glob
 import os
 import re
 
-ROW = re.compile(r'\b(OP|VIEW|INPLACE)\(\s*(\w+)\s*,((?:\s*"(?:\\.|[^"\\])*")+)\s*,(.*?),\s*("(?:\\.|[^"\\])*")?\s*\)\s*$',
-                 re.S | re.M)
+TEXT = r'"(?:\\.|[^"\\])*"'
+ROW = re.compile(rf"\b(OP|VIEW|INPLACE)\(\s*(\w+)\s*,((?:\s*{TEXT})+)\s*,(.*?),\s*({TEXT})?\s*\)\s*$", re.S | re.M)
 
 
 def parse(text):

@@ -225,6 +225,8 @@ def own():
     """Arguments that no guess finds: target -> list of (args, kwargs)."""
     x, v = tensors_of("float32", (3, 4)), f(1.5, -2.0, 3.25)
     image, volume = tensors_of("wide", (1, 2, 3, 4)), tensors_of("wide", (1, 2, 2, 3, 4))
+    statistics = torch.zeros(2, dtype=torch.float64), torch.ones(2, dtype=torch.float64)
+    batches = tensors_of("wide", (2, 2, 3)), tensors_of("wide", (2, 3, 2))
     return {
         "aten._pad_circular.default": [([image, [1, 2, 2, 0]], {}), ([image, [-1, 2, 0, 1]], {})],
         "aten.reflection_pad3d_backward.default":
@@ -272,10 +274,11 @@ def own():
         "aten.ger.default": [([v, f(1, 2)], {})], "aten.matrix_power.default": [([spd(3), 3], {})],
         "aten.linalg_matmul.default": [([x, x.T.contiguous()], {})],
         "aten._native_batch_norm_legit_functional.default":
-            [([image, None, None, torch.zeros(2, dtype=torch.float64), torch.ones(2, dtype=torch.float64), True, 0.1, 1e-5], {})],
+            [([image, None, None, *statistics, True, 0.1, 1e-5], {})],
         "aten._batch_norm_with_update_functional.default":
-            [([image, None, None, torch.zeros(2, dtype=torch.float64), torch.ones(2, dtype=torch.float64), 0.1, 1e-5], {})],
-        "aten.norm.Scalar": [([x], {}), ([x, 1], {})], "aten.norm.ScalarOpt_dtype": [([x, 2], {"dtype": torch.float64})],
+            [([image, None, None, *statistics, 0.1, 1e-5], {})],
+        "aten.norm.Scalar": [([x], {}), ([x, 1], {})],
+        "aten.norm.ScalarOpt_dtype": [([x, 2], {"dtype": torch.float64})],
         "aten.norm.ScalarOpt_dim_dtype": [([x, 2, [1], False], {"dtype": torch.float64})],
         "aten.special_multigammaln.default": [([f(3.5, 4.5), 2], {})],
         "aten.mvlgamma_.default": [([f(3.5, 4.5), 2], {})], "aten.polygamma_.default": [([f(3.5, 4.5), 2], {})],
@@ -298,7 +301,8 @@ def own():
         "aten.bernoulli_.Tensor": [([f(1, 2), f(0, 1)], {})], "aten.bernoulli.Tensor": [([f(1, 2), f(0, 1)], {})],
         "aten.randint.default": [([10, [4000]], {})], "aten.randint.low": [([5, 10, [4000]], {})],
         "aten.randint_like.default": [([x, 10], {})], "aten.randint_like.low_dtype": [([x, 3, 10], {})],
-        "aten.randperm.default": [([9], {})], "aten.random.from": [([x, 1, 9], {})], "aten.random_.from": [([x, 1, 9], {})],
+        "aten.randperm.default": [([9], {})], "aten.random.from": [([x, 1, 9], {})],
+        "aten.random_.from": [([x, 1, 9], {})],
         "aten.random.to": [([x, 9], {})], "aten.random_.to": [([x, 9], {})],
         "aten.clip_.Tensor": [([v, f(0, 0, 0), f(1, 1, 1)], {})], "aten.clip.Tensor": [([v, f(0, 0, 0)], {})],
         "aten.clamp_.Tensor": [([v, f(0, 0, 0), f(1, 1, 1)], {})],
@@ -317,8 +321,8 @@ def own():
         "aten.scatter_add_.default": [([x, 0, i([0, 1, 2, 0]), tensors_of("float32", (1, 4))], {})],
         "aten.scatter_reduce_.two": [([x, 0, i([0, 1, 2, 0]), tensors_of("float32", (1, 4)), m], {})
                                      for m in ("sum", "prod", "mean", "amax", "amin")],
-        "aten.baddbmm_.default": [([tensors_of("wide", (2, 2, 2)), tensors_of("wide", (2, 2, 3)), tensors_of("wide", (2, 3, 2))], {})],
-        "aten.addbmm_.default": [([tensors_of("wide", (2, 2)), tensors_of("wide", (2, 2, 3)), tensors_of("wide", (2, 3, 2))], {})],
+        "aten.baddbmm_.default": [([tensors_of("wide", (2, 2, 2)), *batches], {})],
+        "aten.addbmm_.default": [([tensors_of("wide", (2, 2)), *batches], {})],
         "aten.addmv_.default": [([v, tensors_of("float32", (3, 4)), f(1, 2, 3, 4)], {})],
         "aten.addr_.default": [([x, v, f(1, 2, 3, 4)], {})],
         "aten.bmm.out": [([tensors_of("wide", (2, 2, 3)), tensors_of("wide", (2, 3, 2))],

@@ -8,5 +8,6 @@ like "none failed and none is unsupported" "$closing" ", 0 failed, 0 unsupported
 ok "at least 1,000 cases pass" test "${closing%% passed*}" -ge 1000
 gzip -dc "$file" | grep -m 1 '"op": "aten.absolute.default"' | sed 's/\("out": {"dtype": "\)float32/\1float64/' \
     | gzip >"$TMPDIR/planted.jsonl.gz"
-like "planted: another answer fails" "$("$BP_CLI" golden "$TMPDIR/planted.jsonl.gz" 2>&1 | tail -n 1)" "0 passed, 1 failed"
+closing=$("$BP_CLI" golden "$TMPDIR/planted.jsonl.gz" 2>&1 | tail -n 1)
+like "planted: another answer fails" "$closing" "0 passed, 1 failed"
 plan
