@@ -9,6 +9,7 @@ static void drop_segment(segment *s)
         s->destroy(s->program);
     free(s->name);
     free(s->failure);
+    free(s->order);
     free(s);
 }
 

@@ -1,7 +1,8 @@
 /* Segments: compiled pieces of paths, addressed by content (C3.4), and what they hand on.
  *
  * A segment is one compiled graph. Its key covers the canonical graph with the values it gives, metadata and relative
- * alias pattern of its inputs, and the ambient modes; backend and options are the code's. Equal pieces anywhere under a
+ * alias pattern of its inputs, which it names by their first use, and the ambient modes; backend and options are the
+ * code's. Equal pieces anywhere under a
  * code share it. Which values a canonical graph gives is a list of its own, shared by all nodes with that graph, which
  * only grows (C3.2). Changed only with the code's claim; a segment that a node uses is never changed. */
 #ifndef HOST_CACHE_SEGMENT_H
@@ -18,6 +19,7 @@ typedef struct {
     char *name;
     void *program;                /* host/compile's; NULL: it did not compile */
     void (*destroy)(void *program);
+    uint32_t *order;              /* of the compiled graph: which placeholder is used first, second, ... */
     char *failure;                /* why it did not */
 } segment;
 

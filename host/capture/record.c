@@ -248,6 +248,18 @@ static bp_status make_fakes(trace *t, op_call *k)
     return trace_stop(t, TRACE_DECLINED, "%s gives a result whose size depends on data", k->op->target);
 }
 
+/* A write that fails may fail because of what overlaps: calls that overlap otherwise are no such calls (C6.2). */
+static bp_status guard_failed_write(trace *t, const op_call *k, bp_status failure)
+{
+    for (uint32_t i = 0; i < k->nargs; i++) {
+        const bp_tensor *h = k->op->schema->args[i].ty.writes ? arg_tensor(k->args, i) : NULL;
+        const fake_storage *fs = h ? t->handles.at[h->fake_id].fs : NULL;
+        if (fs && fs->source >= 0 && !vec_push(&vec_last(&t->segments).written, (uint32_t)fs->source))
+            return trace_nomem(t);
+    }
+    return failure;
+}
+
 static bool is_alias(const op_call *k, uint32_t i)
 {
     const bp_tensor *self = k->nargs ? arg_tensor(k->args, 0) : NULL;
@@ -278,7 +290,9 @@ bp_status trace_call(bp_ctx *c, dispatch_mode *self, void *op_call_)
     if (k->op->flags & OP_ITEM)
         return ask(t, k);
     TRY(decline(t, k));
-    TRY(make_fakes(t, k));
+    bp_status made = make_fakes(t, k);
+    if (made != BP_OK)
+        return made == BP_RESOURCE_EXHAUSTED ? made : guard_failed_write(t, k, made);
     bp_status st = k->nout ? record(t, k) : BP_OK; /* without results it reads metadata alone */
     if (st == BP_OK)
         return BP_OK;

@@ -17,7 +17,8 @@ typedef struct {
     uint32_t nouts;            /* of the list, as it is now */
     uint8_t *live;             /* by position */
     bp_value *made;            /* by position: the graph's value; kind NONE: not built */
-    VEC(ref) in;               /* what goes in, in order */
+    VEC(ref) in;               /* what goes in, in order of placeholders */
+    uint32_t *order;           /* which of them is used first, second, ... in the graph */
     bp_graph_module *gm;
     bool failed;
 } build;
@@ -239,14 +240,15 @@ static bp_status fill_graph(build *b)
 
 /* -- the key ------------------------------------------------------------------------------------------------------- */
 
-/* Which inputs share a storage, and how far apart they start. */
+/* Which inputs share a storage, and how far apart they start; by their first use, as the key knows them. */
 static void print_aliases(build *b, buf *out)
 {
     for (uint32_t i = 0; i < b->in.len; i++)
         for (uint32_t j = 0; j < i; j++) {
-            if (ref_kind(b->in.at[i]) != REF_INPUT || ref_kind(b->in.at[j]) != REF_INPUT)
+            ref s = b->in.at[b->order[i]], t = b->in.at[b->order[j]];
+            if (ref_kind(s) != REF_INPUT || ref_kind(t) != REF_INPUT)
                 continue;
-            const bp_tensor *x = bind_get(&b->k->vals, b->in.at[i]), *y = bind_get(&b->k->vals, b->in.at[j]);
+            const bp_tensor *x = bind_get(&b->k->vals, s), *y = bind_get(&b->k->vals, t);
             if (x && y && x->store == y->store)
                 buf_printf(out, "%u~%u:%lld ", i, j,
                            (long long)((const char *)tensor_ptr(x) - (const char *)tensor_ptr(y)));
@@ -257,7 +259,10 @@ static bp_status make_key(build *b, hash128 *key)
 {
     buf text = {0};
     hash128 structure;
-    TRY(graph_hash(b->k->c, b->gm, &structure));
+    b->order = calloc((size_t)b->in.len + 1, sizeof *b->order);
+    if (!b->order)
+        return ctx_nomem(b->k->c);
+    TRY(graph_hash(b->k->c, b->gm, b->order, &structure));
     buf_add(&text, (const char *)&structure, sizeof structure);
     buf_add(&text, (const char *)&b->n->ambient, sizeof b->n->ambient);
     print_aliases(b, &text);
@@ -317,7 +322,9 @@ static bp_status compile(build *b, segment *seg)
     pthread_mutex_lock(&k->st->notes);
     seg->destroy = drop_program;
     seg->program = p;
+    seg->order = b->order;
     pthread_mutex_unlock(&k->st->notes);
+    b->order = NULL;
     code_count(k->st, graphs, 1);
     return BP_OK;
 }
@@ -355,8 +362,9 @@ static segment_use *make_use(build *b, segment *seg)
         return ctx_nomem(b->k->c), NULL;
     u->seg = seg;
     atomic_store(&u->list_len, b->nouts);
-    for (uint32_t i = 0; i < u->nin; i++)
-        u->in[i] = b->in.at[i];
+    const uint32_t *mine = b->order ? b->order : seg ? seg->order : NULL; /* NULL: it became the segment's */
+    for (uint32_t i = 0; i < u->nin; i++) /* the graph that was compiled may have its placeholders in another order */
+        u->in[seg->order[i]] = b->in.at[mine[i]];
     const graph_node *out = seg && b->nouts ? graph_get(&b->gm->g, graph_output_node(&b->gm->g)) : NULL;
     for (uint32_t i = 0; i < b->nouts; i++) {
         u->out[i] = node_value_at(b->n, b->n->list->at.at[i]);
@@ -411,6 +419,7 @@ step call_build(call *k, tree_node *n, segment_use **use)
     }
     gm_unref(b.gm);
     vec_fini(&b.in);
+    free(b.order);
     free(b.live);
     free(b.made);
     return *use ? STEP_OK : not_compiled(k, n);

@@ -78,12 +78,15 @@ static step take_outcome(call *k, tree_node *n, outcome *out)
     return STEP_OK;
 }
 
-/* One node: its segment runs; a fresh one is then published. */
+/* One node: its segment runs; a fresh one is then published. So is one whose run has failed: it is compiled, and what it
+ * guards does not depend on the data that failed it. What was captured behind it is not. */
 static step visit(call *k, tree_node *n)
 {
     bool fresh = k->next_fresh < k->fresh.len && k->fresh.at[k->next_fresh] == n;
     if (n->term) {
         step s = call_run_segment(k, n);
+        if (s == STEP_EAGER && n->term && fresh && atomic_load(&n->use) && publish(k, n) != BP_OK)
+            return STEP_FAILED;
         if (s != STEP_OK && n->term) /* without one it has become a leaf: such calls run eagerly from now on */
             return s;
     }

@@ -129,9 +129,11 @@ void graph_print_type(const tensor_meta *m, buf *out); /* "f32[3, 4; 1, 3] @cuda
 bp_graph_module *graph_parse_text(bp_ctx *c, const char *file, const char *text, size_t n);
 /* Checks order, unique names, arity and types against schemas, users, one output last; an error names the node. */
 bp_status graph_verify(bp_ctx *c, const bp_graph_module *gm);
-/* Content address: structure, targets, arguments, metadata of inputs, constants with their data; not names, sites or
- * options. Fails only when memory is used up. */
-bp_status graph_hash(bp_ctx *c, const bp_graph_module *gm, hash128 *out);
+/* Content address: structure, targets, arguments, metadata of inputs, constants with their data; not names, sites,
+ * options or the order of placeholders: inputs are told apart by their first use. order: NULL, or room for a number a
+ * placeholder: order[k] is the place among the placeholders of the one that is used k-th. Fails only when memory is
+ * used up. */
+bp_status graph_hash(bp_ctx *c, const bp_graph_module *gm, uint32_t *order, hash128 *out);
 
 /* -- running -- */
 /* Node by node through op_dispatch, so that modes see each call and fakes propagate. inputs: one a placeholder;

@@ -1,16 +1,22 @@
 /* Content addresses: what makes two graphs the same program on the same kinds of inputs.
  *
- * In: opcodes, targets, arguments (nodes by position), roles, metadata of inputs and constants, the constants' data.
- * Out: names, places, options, metadata that follow from the rest. Every item is preceded by its kind or count, so that
- * no two different graphs give the same bytes. */
+ * In: opcodes, targets, arguments (nodes by position, inputs by their first use), roles, metadata of inputs and
+ * constants, the constants' data. Out: names, places, options, the order of placeholders, metadata that follow from the
+ * rest. Every item is preceded by its kind or count, so that no two different graphs give the same bytes. */
 #include "host/graph/graph.h"
 #include <string.h>
 
 typedef struct {
     const bp_graph_module *gm;
     buf bytes;
-    VEC(uint32_t) position; /* of each node id */
+    VEC(uint64_t) position; /* of each node id */
+    VEC(node_id) inputs;    /* placeholders, by first use */
+    bool failed;
 } hasher;
+
+/* What is no node's position: inputs are numbered from here. */
+#define INPUTS_FROM (1ull << 32)
+#define UNUSED UINT64_MAX
 
 static void add_u64(hasher *h, uint64_t v)
 {
@@ -43,11 +49,24 @@ static void add_meta(hasher *h, const tensor_meta *m)
     }
 }
 
+static void number_input(hasher *h, node_id n)
+{
+    h->position.at[n] = INPUTS_FROM + h->inputs.len;
+    h->failed |= !vec_push(&h->inputs, n);
+}
+
+static void add_ref(hasher *h, node_id n)
+{
+    if (h->position.at[n] == UNUSED)
+        number_input(h, n);
+    add_u64(h, h->position.at[n]);
+}
+
 static void add_value(hasher *h, const bp_value *v)
 {
     add_u64(h, v->kind);
     switch (v->kind) {
-    case BP_VALUE_NODE: add_u64(h, h->position.at[v->v.node]); return;
+    case BP_VALUE_NODE: add_ref(h, v->v.node); return;
     case BP_VALUE_INT:
         add_u64(h, (uint64_t)v->v.dim.value);
         add_u64(h, v->v.dim.sym);
@@ -82,16 +101,18 @@ static void add_constant(hasher *h, const graph_node *n)
         buf_add(&h->bytes, tensor_ptr(t), tensor_span_bytes(t));
 }
 
+static void add_input(hasher *h, const graph_node *n)
+{
+    add_u64(h, (uint64_t)n->op);
+    add_u64(h, (uint64_t)n->role);
+    add_u64(h, n->nmetas);
+    for (uint32_t i = 0; i < n->nmetas; i++)
+        add_meta(h, &n->metas[i]);
+}
+
 static void add_node(hasher *h, const graph_node *n)
 {
     add_u64(h, (uint64_t)n->op);
-    if (n->op == BP_NODE_PLACEHOLDER) {
-        add_u64(h, (uint64_t)n->role);
-        add_u64(h, n->nmetas);
-        for (uint32_t i = 0; i < n->nmetas; i++)
-            add_meta(h, &n->metas[i]);
-        return;
-    }
     if (n->op == BP_NODE_GET_ATTR) {
         add_constant(h, n);
         return;
@@ -107,20 +128,44 @@ static void add_node(hasher *h, const graph_node *n)
     }
 }
 
-bp_status graph_hash(bp_ctx *c, const bp_graph_module *gm, hash128 *out)
+static void add_nodes(hasher *h)
+{
+    const graph *g = &h->gm->g;
+    uint32_t count = 0;
+    for (node_id n = g->first; n; n = graph_get(g, n)->next)
+        h->position.at[n] = graph_get(g, n)->op == BP_NODE_PLACEHOLDER ? UNUSED : count++;
+    for (node_id n = g->first; n; n = graph_get(g, n)->next)
+        if (h->position.at[n] < INPUTS_FROM)
+            add_node(h, graph_get(g, n));
+    for (node_id n = g->first; n; n = graph_get(g, n)->next)
+        if (h->position.at[n] == UNUSED)
+            number_input(h, n);
+    for (uint32_t i = 0; i < h->inputs.len && !h->failed; i++)
+        add_input(h, graph_get(g, h->inputs.at[i]));
+}
+
+static void give_order(const hasher *h, uint32_t *order)
+{
+    const graph *g = &h->gm->g;
+    uint32_t i = 0;
+    for (node_id n = g->first; n; n = graph_get(g, n)->next)
+        if (h->position.at[n] >= INPUTS_FROM)
+            order[h->position.at[n] - INPUTS_FROM] = i++;
+}
+
+bp_status graph_hash(bp_ctx *c, const bp_graph_module *gm, uint32_t *order, hash128 *out)
 {
     hasher h = {.gm = gm};
-    uint32_t count = 0;
     if (!vec_reserve(&h.position, gm->g.nodes.len))
         return ctx_nomem(c);
-    for (node_id n = gm->g.first; n; n = graph_get(&gm->g, n)->next) {
-        h.position.at[n] = count++;
-        add_node(&h, graph_get(&gm->g, n));
-    }
-    bool failed = h.bytes.failed;
+    add_nodes(&h);
+    bool failed = h.failed || h.bytes.failed;
     if (!failed)
         *out = hash128_bytes(buf_text(&h.bytes), h.bytes.n);
+    if (!failed && order)
+        give_order(&h, order);
     buf_fini(&h.bytes);
     vec_fini(&h.position);
+    vec_fini(&h.inputs);
     return failed ? ctx_nomem(c) : BP_OK;
 }

@@ -4,7 +4,7 @@ tests_model_harness_SOURCES = %D%/harness.c %D%/census.c %D%/census.h %D%/census
 	%D%/seen.c %D%/seen.h %D%/claim.c %D%/claim.h \
 	%D%/text.c %D%/text.h %D%/run.c %D%/run.h %D%/links.c %D%/links.h %D%/opaque.c %D%/own.c %D%/kinds.def
 tests_model_harness_LDADD = libhost.la $(ZLIB_LIBS)
-check_PROGRAMS += %D%/test_holes
+unit_tests += %D%/test_holes
 hole_sources = %D%/hole.c %D%/hole.h %D%/text.c %D%/text.h %D%/run.c %D%/run.h %D%/census.c %D%/census.h %D%/opaque.c \
 	%D%/links.c %D%/links.h %D%/own.c %D%/kinds.def
 tests_model_test_holes_SOURCES = %D%/test_holes.c $(hole_sources)

@@ -97,7 +97,7 @@ static bool use_copies(void *arg)
     (void)arg;
     graph copy;
     hash128 h;
-    graph_hash(c, whole, &h);
+    graph_hash(c, whole, NULL, &h);
     if (bp_error(c) == BP_OK && graph_clone(c, &whole->g, &copy) == BP_OK) {
         node_id n = graph_find(&copy, "cat");
         graph_replace_uses(&copy, n, graph_find(&copy, "add"));

@@ -238,6 +238,29 @@ static void c6_2_overlap_matters_only_where_something_is_written(void **state)
     bp_callable_unref(g);
 }
 
+static void copies_over(bp_ctx *c, bp_frame *f)
+{
+    bp_tensor *x = bp_arg(f, 0, "x"), *y = bp_arg(f, 1, "y");
+    bp_copy_inplace(c, x, y);
+    bp_return(f, bp_add(c, x, 1));
+}
+
+static void c6_2_a_leaf_for_an_overlap_serves_calls_with_that_overlap(void **state)
+{
+    fixture *f = *state;
+    bp_callable *g = COMPILE(f, copies_over);
+    for (int i = 0; i < 3; i++) {
+        bp_tensor *b = FLOATS(f, 1, 2, 3), *in[] = {part(f, b, 0, 2), part(f, b, 1, 2)};
+        assert_null(bp_call1(f->c, g, 2, in));
+        assert_contains(bp_error_text(f->c), "shares some of its memory");
+        bp_error_clear(f->c);
+        EXPECT_FLOATS(f, CALL(f, g, FLOATS(f, 1, 2), FLOATS(f, 3, 4)).at[0], 4, 5);
+    }
+    assert_int_equal(stats(f, g).captures, 2);
+    assert_int_equal(stats(f, g).eager_calls, 3);
+    bp_callable_unref(g);
+}
+
 static void optional_bias(bp_ctx *c, bp_frame *f)
 {
     bp_tensor *x = bp_arg(f, 0, "x"), *bias = bp_arg_count(f) > 1 ? bp_arg_optional(f, 1, "bias") : NULL;
@@ -595,6 +618,7 @@ int main(void)
         T(c6_1_a_branchs_guard_evicts_no_call_that_does_not_take_it),
         T(c6_2_overlapping_inputs_see_each_others_writes),
         T(c6_2_overlap_matters_only_where_something_is_written),
+        T(c6_2_a_leaf_for_an_overlap_serves_calls_with_that_overlap),
         T(c6_2_null_and_the_number_of_arguments_are_guarded),
         T(c5_2_numbers_and_strings_are_guarded),
         T(a_wrong_kind_of_argument_is_named),

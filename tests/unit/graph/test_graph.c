@@ -171,7 +171,7 @@ static bp_graph_module *module_of(bp_ctx *c, const char *a, int64_t n, double fa
 static hash128 hash_of(bp_ctx *c, bp_graph_module *gm)
 {
     hash128 h = {0, 0};
-    assert_int_equal(graph_hash(c, gm, &h), BP_OK);
+    assert_int_equal(graph_hash(c, gm, NULL, &h), BP_OK);
     gm_unref(gm);
     return h;
 }
@@ -197,6 +197,33 @@ static void hashes_see_structure_and_types_but_no_names(void **state)
     gm = module_of(c, "a", 10, 2.0);
     graph_set_args(&gm->g, 2, (bp_value[]){V_NODE(1), V_INT(2)}, 2); /* 2 is not 2.0 */
     assert_false(hash128_eq(h, hash_of(c, gm)));
+}
+
+/* x * 2 + y; the placeholders in either order, of different sizes. */
+static bp_graph_module *module_of_two(bp_ctx *c, bool x_first, bool x_used_first)
+{
+    bp_graph_module *gm = gm_new(c, "m");
+    node_id one = graph_placeholder(&gm->g, "one", "one", BP_ROLE_USER, TYPE(BP_F32, 1, DIM(x_first ? 3 : 1)));
+    node_id two = graph_placeholder(&gm->g, "two", "two", BP_ROLE_USER, TYPE(BP_F32, 1, DIM(x_first ? 1 : 3)));
+    node_id x = x_first ? one : two, y = x_first ? two : one;
+    node_id mul = CALL(&gm->g, "aten.mul.Scalar", V_NODE(x_used_first ? x : y), V_FLOAT(2));
+    node_id add = CALL(&gm->g, "aten.add.Tensor", V_NODE(mul), V_NODE(x_used_first ? y : x));
+    OUTPUT(&gm->g, V_NODE(add));
+    return gm;
+}
+
+static void hashes_know_inputs_by_their_first_use(void **state)
+{
+    bp_ctx *c = *state;
+    hash128 h = hash_of(c, module_of_two(c, true, true)), same;
+    assert_true(hash128_eq(h, hash_of(c, module_of_two(c, false, true))));
+    assert_false(hash128_eq(h, hash_of(c, module_of_two(c, true, false))));
+    uint32_t order[2] = {9, 9};
+    bp_graph_module *gm = module_of_two(c, false, true);
+    assert_int_equal(graph_hash(c, gm, order, &same), BP_OK);
+    assert_int_equal(order[0], 1); /* x is used first, and comes second */
+    assert_int_equal(order[1], 0);
+    gm_unref(gm);
 }
 
 static bp_graph_module *module_with_constant(bp_ctx *c, float value)
@@ -262,6 +289,7 @@ int main(void)
         cmocka_unit_test(arguments_are_copied),
         cmocka_unit_test(a_clone_is_equal_and_apart),
         cmocka_unit_test(hashes_see_structure_and_types_but_no_names),
+        cmocka_unit_test(hashes_know_inputs_by_their_first_use),
         cmocka_unit_test(hashes_see_the_data_of_constants),
         cmocka_unit_test(an_argument_is_found_by_its_schema_name),
     };
