@@ -7,9 +7,8 @@
 
 A captured function is a Python function prog(c, f) that stands for C code: the host cannot enter it in its middle and
 does not see its variables. Names in LITERAL choose a wording of the rules that turned out to be wrong or silent;
-without them the model obeys the rules as they are written.
-Of other threads only that one of them may be capturing. Not modelled: training, symbolic scalars and sizes, backends
-that take inputs. Needs numpy.
+without them the model obeys the rules as they are written. Of other threads it knows that one may be capturing.
+Not modelled: training, symbolic scalars and sizes, backends that take inputs. Needs numpy.
 """
 import sys
 import numpy as np
