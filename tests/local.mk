@@ -73,6 +73,7 @@ unit_tests += %D%/unit/op/test_rows
 unit_tests += %D%/unit/op/test_schema
 unit_tests += %D%/unit/op/test_vector
 
+include %D%/abi/local.mk
 include %D%/fail/local.mk
 include %D%/features/local.mk
 include %D%/unit/backend/local.mk

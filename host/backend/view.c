@@ -151,8 +151,8 @@ static void describe(const link_view *v, const bp_compiled *k)
     if (!k->run || !k->b->info.describe || !log_on(c->rt, LOG_output_code))
         return;
     size_t n = k->b->info.describe(k->state, NULL, 0);
-    char *text = n < SIZE_MAX ? calloc(n + 1, 1) : NULL;
-    if (text && k->b->info.describe(k->state, text, n) <= n)
+    char *text = n < SIZE_MAX ? calloc(n + 1, 1) : NULL; /* with room for the NUL that snprintf wants */
+    if (text && k->b->info.describe(k->state, text, n + 1) <= n)
         log_line(c->rt, LOG_output_code, "\"%s\", graph \"%s\":\n%s", k->b->name, v->gm->name, text);
     free(text);
 }

@@ -1,9 +1,13 @@
-/* The layouts that may never change, pinned: every public struct's size and the offsets of its fields. */
+/* The layouts that may never change, pinned: every public struct's size and the offsets of its fields. Compiled with the
+ * host, and by tests/abi as C and as C++ with each compiler. */
 #define BP_WITHOUT_OPERATORS
 #define BP_NO_NOTE
 #include <backplane/backplane.h>
 #include <backplane/plugin.h>
 
+#ifdef __cplusplus
+#define _Static_assert static_assert
+#endif
 #define SIZE(type, size) _Static_assert(sizeof(type) == (size), #type " has another size")
 #define AT(type, field, at) _Static_assert(offsetof(type, field) == (at), #type "." #field " moved")
 
@@ -48,6 +52,16 @@ AT(bp_view, data, 40);
 SIZE(bp_dims, 16);
 AT(bp_dims, n, 8);
 AT(bp_dims, given, 12);
+SIZE(bp_floats, 16);
+AT(bp_floats, n, 8);
+AT(bp_floats, given, 12);
+SIZE(bp_scalars, 16);
+AT(bp_scalars, n, 8);
+AT(bp_scalars, given, 12);
+SIZE(bp_operand, 32);
+AT(bp_operand, number, 8);
+SIZE(bp_tensor2, 16);
+SIZE(bp_tensor8, 64);
 SIZE(bp_tensors, 16);
 AT(bp_tensors, n, 8);
 SIZE(bp_args, 16);
@@ -105,6 +119,11 @@ AT(bp_host, lookup_backend, 8 + 8 * 37);
 AT(bp_host, once, 8 + 8 * 42);
 
 SIZE(bp_option_row, 32);
+AT(bp_option_row, name, 0);
+AT(bp_option_row, type, 8);
+AT(bp_option_row, default_value, 16);
+AT(bp_option_row, help, 24);
+
 AT(bp_backend_info, size, 0);
 AT(bp_backend_info, flags, 4);
 AT(bp_backend_info, version, 8);
