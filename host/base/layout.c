@@ -92,7 +92,8 @@ AT(bp_callable_stats, hits, 32);
 AT(bp_callable_stats, slices, 44);
 AT(bp_callable_stats, opened, 60);
 AT(bp_callable_stats, resumed, 64);
-SIZE(bp_callable_stats, 68);
+AT(bp_callable_stats, steps, 68);
+SIZE(bp_callable_stats, 72);
 
 /* The host's table: one pointer a row, in the order of host_api.def; rows are only ever added. */
 AT(bp_host, size, 0);

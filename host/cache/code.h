@@ -11,7 +11,7 @@
 /* Counters of a code, each a row. */
 #define CODE_COUNTERS(X)                                                                                   \
     X(captures) X(compiles) X(eager_calls) X(recompiles) X(slices) X(restarts) X(growths)                  \
-    X(disagreements) X(opened) X(outcomes) X(graphs) X(segments) X(break_sites) X(resumed)
+    X(disagreements) X(opened) X(outcomes) X(graphs) X(segments) X(break_sites) X(resumed) X(steps)
 typedef struct {
 #define X(name) atomic_uint name;
     CODE_COUNTERS(X)

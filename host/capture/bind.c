@@ -14,11 +14,27 @@ void bind_init(bindings *b, bp_ctx *c, const bp_value *args, uint32_t nargs)
     b->nvalues = 0;
 }
 
-void bind_reset(bindings *b)
+void bind_drop_values(bindings *b)
 {
     while (b->nvalues)
         if (!b->values[--b->nvalues].is_lent)
             tensor_unref(b->values[b->nvalues].t);
+}
+
+void bind_drop_bases(bindings *b)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < b->nvalues; i++)
+        if (ref_kind(b->values[i].r) == REF_BASE)
+            tensor_unref(b->values[i].t); /* never lent */
+        else
+            b->values[kept++] = b->values[i];
+    b->nvalues = kept;
+}
+
+void bind_reset(bindings *b)
+{
+    bind_drop_values(b);
     b->ninputs = b->nargs;
 }
 

@@ -22,6 +22,8 @@ typedef struct bindings {
 void bind_init(bindings *b, bp_ctx *c, const bp_value *args, uint32_t nargs);
 void bind_fini(bindings *b);
 void bind_reset(bindings *b); /* forgets values and attributes */
+void bind_drop_values(bindings *b); /* a commit: all values start anew */
+void bind_drop_bases(bindings *b);  /* the same for memory under overlapping inputs alone */
 bp_status bind_push_input(bindings *b, const bp_value *v);
 /* Drops the inputs behind the first n, to try another variant of a path. */
 static inline void bind_cut_inputs(bindings *b, uint32_t n) { b->ninputs = n; }

@@ -2,6 +2,7 @@
 #include "host/capture/trace.h"
 #include "host/base/log.h"
 #include <stdlib.h>
+#include <string.h>
 
 /* The source whose memory a handle views, or -1. */
 static int32_t root_source(const trace *t, uint32_t n)
@@ -11,7 +12,7 @@ static int32_t root_source(const trace *t, uint32_t n)
     return t->handles.at[n].fs->source;
 }
 
-static bp_status describe(trace *t, const bp_tensor *h, out_spec *out)
+bp_status trace_describe(trace *t, const bp_tensor *h, out_spec *out)
 {
     bool ok = true;
     uint32_t n = h->fake_id;
@@ -46,7 +47,7 @@ static bp_status add_outs(trace *t, const bp_frame *f, item *end)
             trace_read(t, h); /* says what is wrong with it */
             return t->c->diag.code;
         }
-        TRY(describe(t, h, &outs[i]));
+        TRY(trace_describe(t, h, &outs[i]));
     }
     end->end.outs = outs;
     end->end.nouts = f->returns.len;
@@ -111,15 +112,17 @@ static bp_status add_writes(trace *t, item *end)
 
 bp_status trace_state(trace *t, item *state)
 {
-    out_spec *outs = arena_array(&t->arena, t->storages.len, sizeof *outs);
+    out_spec *outs = arena_array(&t->arena, state->end.nouts + t->storages.len, sizeof *outs);
     if (!outs || !find_live(t))
         return trace_nomem(t);
+    if (state->end.nouts)
+        memcpy(outs, state->end.outs, state->end.nouts * sizeof *outs);
     for (uint32_t i = 0; i < t->storages.len; i++) {
         fake_storage *fs = t->storages.at[i];
         fs->made = 0;
         if (!is_made(fs) || !fs->lives)
             continue;
-        TRY(describe(t, t->handles.at[fs->base].t, &outs[state->end.nouts]));
+        TRY(trace_describe(t, t->handles.at[fs->base].t, &outs[state->end.nouts]));
         fs->made = ++state->end.nouts;
     }
     state->end.outs = outs;

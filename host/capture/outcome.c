@@ -79,6 +79,8 @@ void outcome_print(outcome o, buf *out)
 {
     if (o.kind == ASK_BOOL)
         buf_puts(out, outcome_bool(o) ? "true" : "false");
+    else if (o.kind == ASK_NOTHING)
+        buf_printf(out, "results %08x", (unsigned)(o.bits ^ o.bits >> 32));
     else if (o.kind == ASK_INT)
         buf_printf(out, "%lld", (long long)outcome_int(o));
     else

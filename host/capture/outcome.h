@@ -7,7 +7,7 @@
 #include "host/tensor/tensor.h"
 #include "sdk/base/str.h"
 
-enum ask_kind { ASK_BOOL = 1, ASK_INT, ASK_FLOAT };
+enum ask_kind { ASK_BOOL = 1, ASK_INT, ASK_FLOAT, ASK_NOTHING /* an opaque step: which results are what */ };
 typedef struct { uint64_t bits; uint32_t kind, zero; } outcome;
 
 /* Reads the one element of a real CPU tensor as a value of that kind. errors: INVALID_ARGUMENT unless t has exactly one

@@ -16,7 +16,7 @@ void item_each_ref(const item *it, void (*each)(void *arg, ref r), void *arg)
         each(arg, it->brk.value);
     for (uint32_t i = 0; it->kind == ITEM_NODE && i < it->node.nargs; i++)
         each_in(&it->node.args[i], each, arg);
-    if (it->kind != ITEM_END)
+    if (it->kind != ITEM_END && it->kind != ITEM_STEP)
         return;
     for (uint32_t i = 0; i < it->end.nouts; i++)
         if (it->end.outs[i].handle && it->end.outs[i].source < 0)
@@ -71,12 +71,25 @@ static bool end_eq(const item *a, const item *b)
     return true;
 }
 
+static bool step_eq(const step_spec *a, const step_spec *b)
+{
+    if (a->fn != b->fn || a->user != b->user || a->op != b->op || a->nargs != b->nargs || a->nobjects != b->nobjects ||
+        memcmp(&a->ambient, &b->ambient, sizeof a->ambient) != 0)
+        return false;
+    for (uint32_t i = 0; i < a->nargs; i++)
+        if (!value_eq(&a->args[i], &b->args[i]))
+            return false;
+    return true;
+}
+
 bool item_eq(const item *a, const item *b)
 {
     if (a->kind != b->kind)
         return false;
     if (a->kind == ITEM_NODE)
         return node_eq(a, b);
+    if (a->kind == ITEM_STEP)
+        return step_eq(a->end.step, b->end.step) && end_eq(a, b);
     return a->kind == ITEM_END ? end_eq(a, b) : a->brk.ask == b->brk.ask && a->brk.value == b->brk.value;
 }
 
@@ -148,6 +161,22 @@ static bool copy_end(arena *a, const item *from, item *to)
     return ok;
 }
 
+static bool copy_step(arena *a, const item *from, item *to)
+{
+    bool ok = true;
+    step_spec *s = arena_memdup(a, from->end.step, sizeof *s);
+    bp_value *args = arena_array(a, from->end.step->nargs, sizeof *args);
+    const char *reason = arena_strdup(a, from->end.step->reason);
+    if (!s || !args || !reason || !copy_end(a, from, to))
+        return false;
+    for (uint32_t i = 0; i < s->nargs; i++)
+        args[i] = value_copy(a, &from->end.step->args[i], &ok);
+    s->args = args;
+    s->reason = reason;
+    to->end.step = s;
+    return ok;
+}
+
 bool item_copy(arena *a, const item *from, item *to)
 {
     *to = *from;
@@ -156,7 +185,12 @@ bool item_copy(arena *a, const item *from, item *to)
         if (!to->file)
             return false;
     }
-    return from->kind == ITEM_NODE ? copy_node(a, from, to) : from->kind == ITEM_END ? copy_end(a, from, to) : true;
+    switch (from->kind) {
+    case ITEM_NODE: return copy_node(a, from, to);
+    case ITEM_END: return copy_end(a, from, to);
+    case ITEM_STEP: return copy_step(a, from, to);
+    default: return true;
+    }
 }
 
 /* -- printing ------------------------------------------------------------------------------------------------------ */
@@ -164,7 +198,7 @@ bool item_copy(arena *a, const item *from, item *to)
 static void print_ref(void *arg, ref r, buf *out)
 {
     (void)arg;
-    const char *kind = ref_kind(r) == REF_INPUT ? "in" : ref_is_node(r) ? "" : ref_kind(r) == REF_BASE ? "under" : "st";
+    const char *kind = ref_kind(r) == REF_INPUT ? "in" : ref_is_node(r) ? "" : "under";
     buf_printf(out, "%%%s%u", kind, ref_index(r));
 }
 
@@ -231,6 +265,9 @@ void item_print(const item *it, buf *out)
         buf_printf(out, "%s(", ask_name(it->brk.ask));
         print_ref(NULL, it->brk.value, out);
         buf_putc(out, ')');
+    } else if (it->kind == ITEM_STEP) {
+        buf_printf(out, "opaque step: %s; it takes %u tensors; keep %u, write %u inputs", it->end.step->reason,
+                   it->end.step->nobjects, it->end.nouts - it->end.step->nobjects, it->end.nwrites);
     } else {
         buf_printf(out, "return %u results, write %u inputs", it->end.nouts, it->end.nwrites);
     }

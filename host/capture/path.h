@@ -1,20 +1,25 @@
 /* A path: what one run of a captured function recorded, as a list of items.
  *
- * Items are operator calls on functionalized values, breaks (a value was asked for) and one end. A value is known by a
- * ref: an input of the call, the range of memory under overlapping inputs, or the result of a node, numbered from 1 in
- * the order of recording. Since the C function is deterministic between breaks, equal outcomes give equal refs: a ref
- * means the same in every call that takes the path. In an item's arguments a tensor is a NODE that holds its ref. */
+ * Items are operator calls on functionalized values, breaks (a value was asked for), opaque steps and one end. A value
+ * is known by a ref: an input of the call, the range of memory under overlapping inputs, or the result of a node,
+ * numbered from 1 in the order of recording. Since the C function is deterministic between breaks, equal outcomes give
+ * equal refs: a ref means the same in every call that takes the path. In an item's arguments a tensor is a NODE that
+ * holds its ref.
+ *
+ * An opaque step commits (C1.2): what the function wrote is written, and each storage that it made and can still reach
+ * becomes an input of the call, and so do the step's results. All inputs are read again behind it. */
 #ifndef HOST_CAPTURE_PATH_H
 #define HOST_CAPTURE_PATH_H
 #include "host/capture/outcome.h"
 #include "host/op/op.h"
+#include <backplane/backplane.h>
 
 typedef uint32_t ref;
 #define REF_INPUT (1u << 30)   /* | source: an input as the call brought it */
 #define REF_BASE (2u << 30)    /* | first source: the memory under a component of overlapping inputs (C6.2) */
-#define REF_STORAGE (3u << 30) /* | number: a real storage behind a commit; for opaque steps */
-static inline uint32_t ref_kind(ref r) { return r & REF_STORAGE; }
-static inline uint32_t ref_index(ref r) { return r & ~REF_STORAGE; }
+#define REF_KINDS (3u << 30)
+static inline uint32_t ref_kind(ref r) { return r & REF_KINDS; }
+static inline uint32_t ref_index(ref r) { return r & ~REF_KINDS; }
 static inline bool ref_is_node(ref r) { return r && !ref_kind(r); }
 
 /* A returned tensor. Equal handles are the same object; equal storages share memory. */
@@ -33,7 +38,19 @@ typedef struct {
  * requires_grad: it then requires grad, as a result. */
 typedef struct { uint32_t source; bool whole, requires_grad; ref value; } write_spec;
 
-enum item_kind { ITEM_NODE = 1, ITEM_BREAK, ITEM_END };
+/* What runs once a call, as it is (C4.2, C4.4): a function, or an operator that cannot be captured. */
+typedef struct {
+    bp_fn fn;
+    void *user;
+    const op_row *op;             /* NULL: fn */
+    const bp_value *args;         /* a tensor is a NODE that holds its place in the item's outs */
+    uint32_t nargs;
+    uint32_t nobjects;            /* outs[0 .. nobjects) are its tensors, the others what becomes an input */
+    ambient ambient;
+    const char *reason;           /* why it is one: "bp_print is called" */
+} step_spec;
+
+enum item_kind { ITEM_NODE = 1, ITEM_BREAK, ITEM_END, ITEM_STEP };
 typedef struct item {
     enum item_kind kind;
     int32_t line;
@@ -54,6 +71,7 @@ typedef struct item {
             const write_spec *writes; /* in order of sources */
             uint32_t nouts, nwrites;
             uint64_t rng_total;   /* by which the generator moves */
+            const step_spec *step; /* of ITEM_STEP */
         } end;
     };
 } item;

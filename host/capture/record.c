@@ -4,6 +4,7 @@
  * eager gives. Then the call is recorded on values: a functional row as it is; a view as a link of its handle's chain;
  * a row in place as its functional row and a write. */
 #include "host/capture/trace.h"
+#include <stdio.h>
 #include <string.h>
 
 /* -- functional rows ----------------------------------------------------------------------------------------------- */
@@ -197,16 +198,34 @@ static bp_status ask(trace *t, op_call *k)
     return BP_OK;
 }
 
-/* What cannot be recorded, by the row alone. */
-static bp_status decline(trace *t, const op_call *k)
+/* Why an operator cannot be recorded, by its row alone. NULL: it can. */
+static const char *refusal(const op_call *k)
 {
     uint32_t flags = k->op->flags;
     if (flags & OP_EFFECT)
-        return trace_stop(t, TRACE_DECLINED, "%s has an effect: it is an opaque step", k->op->target);
+        return "has an effect";
     if (flags & OP_DYNAMIC_OUT)
-        return trace_stop(t, TRACE_DECLINED, "%s gives a result whose size depends on data", k->op->target);
+        return "gives a result whose size depends on data";
     if (!k->op->functional && writes_arguments(k))
-        return trace_stop(t, TRACE_DECLINED, "%s writes an argument besides its results", k->op->target);
+        return "writes an argument besides its results";
+    return NULL;
+}
+
+/* The operator is an opaque step of its own (C4.4). */
+static bp_status refuse(trace *t, op_call *k, const char *why)
+{
+    char reason[256];
+    snprintf(reason, sizeof reason, "%s %s", k->op->target, why);
+    step_spec spec = {.op = k->op, .args = k->args, .nargs = k->nargs, .reason = reason};
+    bp_tensor **results;
+    uint32_t n;
+    TRY(trace_step(t, &spec, &results, &n));
+    k->out = results;
+    k->nout = n;
+    k->returns_list = k->op->schema->nreturns == 1 && k->op->schema->returns[0].list;
+    for (uint32_t i = 0; i < n; i++)
+        if (results[i])
+            tensor_ref(results[i]);
     return BP_OK;
 }
 
@@ -239,13 +258,15 @@ static bool sizes_unknown(bp_ctx *c, const op_call *k)
     return unknown;
 }
 
-static bp_status make_fakes(trace *t, op_call *k)
+static bp_status make_fakes(trace *t, op_call *k, bool *unknown)
 {
+    *unknown = false;
     bp_status st = op_run_fake(t->c, k);
     if (st != BP_FAILED_PRECONDITION || !sizes_unknown(t->c, k))
         return st;
     diag_clear(&t->c->diag);
-    return trace_stop(t, TRACE_DECLINED, "%s gives a result whose size depends on data", k->op->target);
+    *unknown = true;
+    return BP_OK;
 }
 
 /* A write that fails may fail because of what overlaps: calls that overlap otherwise are no such calls (C6.2). */
@@ -289,10 +310,13 @@ bp_status trace_call(bp_ctx *c, dispatch_mode *self, void *op_call_)
             return c->diag.code;
     if (k->op->flags & OP_ITEM)
         return ask(t, k);
-    TRY(decline(t, k));
-    bp_status made = make_fakes(t, k);
+    bool unknown = false;
+    const char *why = refusal(k);
+    bp_status made = why ? BP_OK : make_fakes(t, k, &unknown);
     if (made != BP_OK)
         return made == BP_RESOURCE_EXHAUSTED ? made : guard_failed_write(t, k, made);
+    if (why || unknown)
+        return refuse(t, k, why ? why : "gives a result whose size depends on data");
     bp_status st = k->nout ? record(t, k) : BP_OK; /* without results it reads metadata alone */
     if (st == BP_OK)
         return BP_OK;

@@ -9,11 +9,16 @@
 
 /* -- handles ------------------------------------------------------------------------------------------------------- */
 
-/* The input that a handle is, not a view of one; NULL: it is none. */
+/* The tensor that the world knows a handle by: an input, or what was given to an opaque step. NULL: none. */
 static bp_tensor *input_of(const trace *t, const trace_handle *h)
 {
-    bool whole = h->fs && !h->parent && h->fs->source >= 0;
-    return whole ? bind_input(t->r->vals, (uint32_t)h->fs->source) : NULL;
+    if (!h->parent)
+        return h->fs && h->fs->source >= 0 ? bind_input(t->r->vals, (uint32_t)h->fs->source) : NULL;
+    for (uint32_t i = 0; i < t->nsteps; i++)
+        for (uint32_t j = 0; j < t->r->steps[i]->nobjects; j++)
+            if (t->handles.at[t->r->steps[i]->objects[j].handle].t == h->t)
+                return t->r->steps[i]->objects[j].t;
+    return NULL;
 }
 
 bp_tensor *capture_real(bp_ctx *c, bp_tensor *h)
@@ -26,6 +31,14 @@ bp_tensor *capture_real(bp_ctx *c, bp_tensor *h)
             return in;
     }
     return h;
+}
+
+bp_tensor *trace_handle_for(const trace *t, bp_tensor *real)
+{
+    for (uint32_t i = 1; real && i < t->handles.len; i++)
+        if (input_of(t, &t->handles.at[i]) == real)
+            return t->handles.at[i].t;
+    return real;
 }
 
 bool capture_real_value(bp_ctx *c, arena *a, const bp_value *v, bp_value *to)
@@ -79,6 +92,17 @@ static void follow(bp_ctx *c, const bp_value *v)
         tensor_set_layout(c, h, &is);
 }
 
+/* An operator in place gives back its argument: the function knows it by its handle. Takes and gives a reference. */
+static bp_tensor *own_handle(bp_ctx *c, bp_tensor *t)
+{
+    const trace *at = capture_resumed(c);
+    bp_tensor *h = at ? trace_handle_for(at, t) : t;
+    if (h == t)
+        return t;
+    tensor_unref(t);
+    return tensor_ref(h);
+}
+
 static bp_status call_real(bp_ctx *c, dispatch_mode *self, void *op_call_)
 {
     op_call *k = op_call_;
@@ -95,6 +119,8 @@ static bp_status call_real(bp_ctx *c, dispatch_mode *self, void *op_call_)
     k->args = given;
     for (uint32_t i = 0; st == BP_OK && i < n; i++)
         follow(c, &given[i]);
+    for (uint32_t i = 0; st == BP_OK && i < k->nout; i++)
+        k->out[i] = own_handle(c, k->out[i]);
     return st;
 }
 

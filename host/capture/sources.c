@@ -45,6 +45,14 @@ static bp_tensor *flat_of(trace *t, const bp_tensor *real)
     return NULL;
 }
 
+bp_status trace_know_storage(trace *t, const bp_tensor *real, bp_tensor *fake)
+{
+    if (!vec_push(&t->flats, (trace_flat){real->store, fake}))
+        return trace_nomem(t);
+    tensor_ref(fake);
+    return BP_OK;
+}
+
 static bp_tensor *fake_of(trace *t, const bp_tensor *real)
 {
     tensor_meta m;
@@ -73,8 +81,7 @@ static bp_status touch(trace *t, uint32_t i)
     return vec_push(&vec_last(&t->segments).touched, i) ? BP_OK : trace_nomem(t);
 }
 
-/* The handle of tensor source i, made at its first use. */
-static bp_tensor *handle(trace *t, uint32_t i)
+bp_tensor *trace_source_handle(trace *t, uint32_t i)
 {
     if (touch(t, i) != BP_OK)
         return NULL;
@@ -135,7 +142,7 @@ bp_tensor *trace_arg(trace *t, uint32_t i, const char *name, bool optional)
     if (!v)
         return NULL;
     if (v->kind == BP_VALUE_TENSOR)
-        return handle(t, i);
+        return trace_source_handle(t, i);
     if (v->kind != BP_VALUE_NONE || !optional)
         wrong_kind(t->c, i, name, optional ? "a tensor or NULL" : "a tensor", v->kind);
     return NULL;
@@ -159,7 +166,7 @@ static bp_tensor *add_attr(trace *t, bp_module *m, uint32_t entry)
         return trace_nomem(t), NULL;
     if (bind_push_input(t->r->vals, &v) != BP_OK || trace_source_added(t, i) != BP_OK)
         return NULL;
-    return handle(t, i);
+    return trace_source_handle(t, i);
 }
 
 bp_tensor *trace_attr(trace *t, bp_module *m, const char *name)
@@ -171,6 +178,6 @@ bp_tensor *trace_attr(trace *t, bp_module *m, const char *name)
         return bp_module_get(t->c, m, name); /* says which name is near */
     for (uint32_t i = t->r->vals->nargs; i < t->sources.len; i++)
         if (t->sources.at[i].module == m && t->sources.at[i].entry == (uint32_t)entry)
-            return handle(t, i);
+            return trace_source_handle(t, i);
     return add_attr(t, m, (uint32_t)entry);
 }

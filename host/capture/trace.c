@@ -196,7 +196,7 @@ bp_status trace_node(trace *t, const op_row *op, const bp_value *args, bp_tensor
 
 /* -- arguments as refs --------------------------------------------------------------------------------------------- */
 
-static bp_value number_of(const bp_tensor *wrapped)
+bp_value trace_number_of(const bp_tensor *wrapped)
 {
     num n = dtype_load(wrapped->dtype, tensor_ptr(wrapped));
     if (n.kind == NUM_COMPLEX)
@@ -230,7 +230,7 @@ static bool to_ref(trace *t, const bp_value *v, bp_value *to)
         return ok || (trace_nomem(t), false);
     const bp_tensor *h = v->v.tensor;
     if (h->flags & TENSOR_WRAPPED_NUMBER && !tensor_is_fake(h)) {
-        *to = number_of(h);
+        *to = trace_number_of(h);
         return true;
     }
     *to = (bp_value){.kind = BP_VALUE_NODE, .v.node = trace_read(t, h)};

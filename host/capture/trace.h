@@ -15,6 +15,7 @@ enum trace_end {
     TRACE_RUNNING,
     TRACE_RETURNED,  /* the path is complete */
     TRACE_AT_BREAK,  /* it ends at its last break, whose value the data withhold; nothing is known of what follows */
+    TRACE_AT_STEP,   /* it ends at an opaque step that has not run yet: nothing is guessed across it (C4.2) */
     TRACE_OPEN,      /* it ends at a break beyond the limit */
     TRACE_FAILED,    /* the function's own error: eager says it in its words (C1.5) */
     TRACE_DECLINED,  /* something that is not captured: such calls run eagerly, for `reason` */
@@ -32,12 +33,24 @@ typedef struct {
     bp_outputs *outs;             /* what the function returned, when it returned without an error */
 } trace_resume;
 
+/* An opaque step that a call has run, for replays: all tensors are references. */
+typedef struct {
+    bp_tensor **inputs;           /* what became inputs: storages that the function had made, then new results */
+    uint32_t ninputs, nresults, nobjects;
+    uint32_t *results;            /* one each: RESULT_* */
+    struct step_object { uint32_t handle; bp_tensor *t; } *objects; /* its arguments: a handle is one object */
+} step_record;
+#define RESULT_NONE 0u
+#define RESULT_INPUT (1u << 31)   /* | place in inputs; else the number of a handle, that very object */
+void step_record_free(step_record *r);
+
 typedef struct {
     bp_fn fn;
     void *user;
     const char *name;             /* of the function, for messages */
     bindings *vals;               /* the call's values; attributes of modules are appended to its inputs */
     const outcome *log;           /* what the call has observed, in order: forced */
+    step_record *const *steps;    /* of its outcomes that are opaque steps, in order */
     const item *const *expect;    /* the path up to there: a replay that differs is impure */
     uint32_t nlog, nexpect;
     uint32_t node_limit, break_limit;
@@ -118,7 +131,8 @@ struct trace {
     map asked;                    /* (kind, value) -> outcome index + 1 in `answers` */
     VEC(outcome) answers;
     map lines;                    /* (file, line) -> how often it recorded, for the node limit */
-    uint32_t nbreaks, nnodes;
+    uint32_t nbreaks, nnodes;     /* nbreaks: with opaque steps */
+    uint32_t nsteps;
     slicer slices;
     uint64_t rng;                 /* increment so far */
     ambient modes;                /* of the context when the call began */
@@ -154,6 +168,8 @@ bp_status trace_node(trace *t, const op_row *op, const bp_value *args, bp_tensor
 /* Appends an item after comparing it with the expected one. */
 bp_status trace_emit(trace *t, const item *it);
 bp_status trace_cut(trace *t);
+/* A number that stands for a tensor, as a number. */
+bp_value trace_number_of(const bp_tensor *wrapped);
 /* A copy of args in which each handle is the ref of its current value. */
 bp_value *trace_refs(trace *t, const bp_value *args, uint32_t nargs);
 bp_tensor *trace_fake(trace *t, ref r);
@@ -170,15 +186,25 @@ ref trace_expand(trace *t, ref r, const bp_tensor *like);             /* to the 
 bp_status trace_source_added(trace *t, uint32_t source);              /* an attribute came behind a write */
 /* sources.c */
 bp_status trace_begin_sources(trace *t);
+/* The handle of tensor source i, made at its first use; guarded from this segment on. NULL: the capture has ended. */
+bp_tensor *trace_source_handle(trace *t, uint32_t i);
+/* A fake of the whole storage of `real` is there already: `fake` has it. */
+bp_status trace_know_storage(trace *t, const bp_tensor *real, bp_tensor *fake);
 /* Whether an argument has the kind asked for; an int fits a float. Else the context says so. */
 bool arg_fits(bp_ctx *c, uint32_t i, const char *name, const bp_value *v, uint32_t kind);
 /* record.c: operator calls */
 bp_status trace_call(bp_ctx *c, dispatch_mode *self, void *op_call);
 /* finish.c */
 bp_status trace_finish(trace *t, bp_frame *f);
-/* What a commit in mid-path must make and write: outs are the storages that the function made and can still reach. */
+/* What a commit in mid-path must make and write: behind the outs that are there come the storages that the function
+ * made and can still reach. */
 bp_status trace_state(trace *t, item *state);
+bp_status trace_describe(trace *t, const bp_tensor *h, out_spec *out);
 void trace_poison(trace *t);
+/* step.c */
+/* Records an opaque step. spec's fn or op, user, args (real values, tensors are handles), nargs and reason are given.
+ * With the call's log: *results are handles, NULL among them, in the trace's arena. An error: the capture has ended. */
+bp_status trace_step(trace *t, const step_spec *spec, bp_tensor ***results, uint32_t *nresults);
 /* resume.c */
 /* The log is used up: what is behind it runs for real. */
 bp_status trace_go_real(trace *t);
@@ -186,6 +212,8 @@ bp_status trace_go_real(trace *t);
 void trace_end_real(trace *t, bp_frame *f);
 /* The input that a handle of a resumed function stands for; else h itself. */
 bp_tensor *capture_real(bp_ctx *c, bp_tensor *h);
+/* The other way round, for what a call gives back to a function that has resumed: its own handle of t, else t. */
+bp_tensor *trace_handle_for(const trace *t, bp_tensor *real);
 /* Copies v, with every tensor in it the real one; memory from a. False: out of memory. */
 bool capture_real_value(bp_ctx *c, arena *a, const bp_value *v, bp_value *to);
 #endif

@@ -56,7 +56,7 @@ static bool is_live(const build *b, const item *it)
 /* The frame's order: arguments and attributes, memory under overlapping ones, then values. */
 static uint64_t rank_of(ref r)
 {
-    return ref_is_node(r) ? (uint64_t)REF_STORAGE << 1 | r : r;
+    return ref_is_node(r) ? (uint64_t)REF_KINDS << 1 | r : r;
 }
 
 static int by_rank(const void *a, const void *b)

@@ -68,6 +68,22 @@ bp_status function_run(bp_ctx *c, bp_fn fn, void *user, const bp_args *inputs, b
     return st;
 }
 
+static bp_status record_step(bp_ctx *c, trace *t, const bp_callable *g, const bp_args *inputs, bp_outputs *outs)
+{
+    char reason[256];
+    bp_tensor **results;
+    uint32_t n;
+    snprintf(reason, sizeof reason, "the disabled function %s is called", g->name);
+    step_spec s = {.fn = g->fn, .user = g->user, .reason = reason};
+    s.args = inputs ? inputs->at : NULL;
+    s.nargs = inputs ? inputs->n : 0;
+    TRY(trace_step(t, &s, &results, &n));
+    TRY(outputs_reserve(c, outs, n));
+    for (uint32_t i = 0; i < n; i++)
+        outs->at[i] = results[i];
+    return BP_OK;
+}
+
 /* A callable that is called under capture: inlined, its own backend and options aside (C6.5). A disabled one must run
  * as it is: an opaque step (C4.2). */
 static bp_status run_inlined(bp_ctx *c, bp_callable *g, const bp_args *inputs, bp_outputs *outs)
@@ -76,7 +92,7 @@ static bp_status run_inlined(bp_ctx *c, bp_callable *g, const bp_args *inputs, b
     if (!slot)
         return c->diag.code;
     if (g->disabled)
-        return trace_stop(slot->current, TRACE_DECLINED, "a disabled function is called: it is an opaque step");
+        return record_step(c, slot->current, g, inputs, outs);
     log_line(c->rt, LOG_capture, "\"%s\" is inlined; its backend \"%s\" is not asked", g->code->is.name,
              backend_name(g->backend));
     if (slot->depth >= INLINE_DEPTH)
@@ -119,6 +135,10 @@ static void begin(call *k, bp_ctx *c, bp_callable *g, const bp_args *inputs, bp_
     k->reason[0] = 0;
     memset(&k->fresh, 0, sizeof k->fresh);
     memset(&k->guesses, 0, sizeof k->guesses);
+    memset(&k->steps, 0, sizeof k->steps);
+    k->mark = NULL;
+    k->nmark = 0;
+    k->impure = false;
     k->next_fresh = 0;
     bind_init(&k->vals, c, inputs ? inputs->at : NULL, inputs ? inputs->n : 0);
 }
@@ -129,6 +149,9 @@ static void end(call *k)
         node_destroy(k->fresh.at[i]); /* never published */
     vec_fini(&k->fresh);
     vec_fini(&k->guesses);
+    for (uint32_t i = 0; i < k->steps.len; i++)
+        step_record_free(k->steps.at[i]);
+    vec_fini(&k->steps);
     call_release(k);
     bind_fini(&k->vals);
 }
@@ -162,7 +185,7 @@ static bp_status call_inside(bp_ctx *c, bp_callable *g, const bp_args *inputs, b
         code_count_hit(k.st, c->thread);
     else if (s == STEP_EAGER)
         note_eager(&k);
-    if (s == STEP_EAGER && k.resumes && k.nlog)
+    if (s == STEP_EAGER && (k.steps.len || (k.resumes && k.nlog)))
         s = call_resume(&k);
     end(&k);
     code_leave(c, e);
@@ -190,17 +213,34 @@ static bp_status call_under_stance(bp_ctx *c, bp_callable *g, const bp_args *inp
     return call_inside(c, g, inputs, outs, stance);
 }
 
-/* A function that has resumed holds handles of its inputs: it passes the inputs. */
-static bp_status real_args(bp_ctx *c, arena *own, const bp_args *from, bp_args *to)
+static bp_status call_now(bp_ctx *c, bp_callable *g, const bp_args *inputs, bp_outputs *outputs)
 {
-    *to = (bp_args){arena_array(own, from->n, sizeof *to->at), from->n};
-    bool ok = to->at != NULL;
-    for (uint32_t i = 0; ok && i < from->n; i++)
-        ok = capture_real_value(c, own, &from->at[i], &to->at[i]);
-    if (ok)
-        return BP_OK;
-    arena_fini(own);
-    return ctx_nomem(c);
+    c->busy++;
+    bp_status st = call_under_stance(c, g, inputs, outputs);
+    c->busy--;
+    return st;
+}
+
+/* A function that has resumed knows its inputs by handles: it passes the inputs, and gets its handles back. */
+static bp_status call_from_resumed(bp_ctx *c, bp_callable *g, const bp_args *inputs, bp_outputs *outputs)
+{
+    capture_slot *slot = capture_slot_get(c);
+    trace *t = slot->resumed;
+    arena own = {0};
+    uint32_t n = inputs ? inputs->n : 0;
+    bp_args real = {arena_array(&own, n, sizeof *real.at), n};
+    bool ok = real.at != NULL;
+    for (uint32_t i = 0; ok && i < n; i++)
+        ok = capture_real_value(c, &own, &inputs->at[i], &real.at[i]);
+    slot->resumed = NULL; /* what is called has no part in it */
+    if (!ok)
+        ctx_nomem(c);
+    else if (call_now(c, g, inputs ? &real : NULL, outputs) == BP_OK)
+        for (uint32_t i = 0; i < outputs->n; i++)
+            outputs->at[i] = trace_handle_for(t, outputs->at[i]);
+    slot->resumed = t;
+    arena_fini(&own);
+    return c->diag.code;
 }
 
 bp_status bp_call(bp_ctx *c, bp_callable *g, const bp_args *inputs, bp_outputs *outputs)
@@ -213,17 +253,7 @@ bp_status bp_call(bp_ctx *c, bp_callable *g, const bp_args *inputs, bp_outputs *
     TRY(args_check(c, inputs));
     if (capture_current(c))
         return run_inlined(c, g, inputs, outputs);
-    arena own = {0};
-    bp_args real;
-    if (capture_resumed(c) && inputs) {
-        TRY(real_args(c, &own, inputs, &real));
-        inputs = &real;
-    }
-    c->busy++;
-    bp_status st = call_under_stance(c, g, inputs, outputs);
-    c->busy--;
-    arena_fini(&own);
-    return st;
+    return capture_resumed(c) ? call_from_resumed(c, g, inputs, outputs) : call_now(c, g, inputs, outputs);
 }
 
 bp_tensor *bp_call1(bp_ctx *c, bp_callable *g, uint32_t n, bp_tensor *const *inputs)

@@ -67,6 +67,15 @@ bp_status callable_attach(bp_ctx *c, bp_callable *g, const bp_compile_options *o
     return BP_OK;
 }
 
+static char *describe(const char *name, const char *file, int32_t line)
+{
+    buf text = {0};
+    buf_printf(&text, "%s (%s:%d)", name ? name : "?", file ? file : "?", line);
+    char *own = text.failed ? NULL : strdup(text.s);
+    buf_fini(&text);
+    return own;
+}
+
 bp_callable *bp_compile_at(bp_ctx *c, bp_fn fn, const bp_compile_options *options, size_t options_size,
                            const char *fn_name, const char *file, int32_t line)
 {
@@ -86,6 +95,10 @@ bp_callable *bp_compile_at(bp_ctx *c, bp_fn fn, const bp_compile_options *option
     *g = (bp_callable){.rt = runtime_ref(c->rt), .fn = fn, .user = o.user, .recompile_limit = o.recompile_limit,
                        .disabled = o.disable || (off && !strcmp(off, "1")), .isolated = o.isolate != 0,
                        .fullgraph = o.fullgraph != 0, .rechecks = verify && !strcmp(verify, "capture")};
+    if (g->disabled && !(g->name = describe(fn_name, file, line))) {
+        bp_callable_unref(g);
+        return ctx_nomem(c), NULL;
+    }
     if (!g->disabled && callable_attach(c, g, &o, fn_name, file, line) != BP_OK) {
         diag_while(&c->diag, "compiling \"%s\" (%s:%d)", fn_name ? fn_name : "?", file ? file : "?", line);
         bp_callable_unref(g);
@@ -103,6 +116,7 @@ void bp_callable_unref(bp_callable *g)
         bp_callable_unref(f);
     }
     code_unref(g->code);
+    free(g->name);
     bp_runtime_unref(g->rt);
     free(g);
 }

@@ -25,6 +25,7 @@ struct bp_callable {
     bp_callable *next_forced;
     atomic_uint forced_by; /* of such a one: the setting that it serves */
     bool rechecks;        /* BACKPLANE_VERIFY=capture, as it was when the callable was made */
+    char *name;           /* of a disabled one: "name (file:line)", for reports */
 };
 
 /* What a step of a call came to. */
@@ -57,6 +58,11 @@ typedef struct call {
     VEC(tree_node *) fresh;
     VEC(outcome) guesses; /* what slices answered at the breaks of fresh nodes */
     uint32_t next_fresh;
+    /* Behind a commit the call is never restarted (C1.2). */
+    VEC(step_record *) steps; /* opaque steps that have run */
+    tree_node *mark;      /* of the last one */
+    uint32_t nmark;       /* nlog behind it */
+    bool impure;
 } call;
 
 /* Leaves why the call runs eagerly. Returns STEP_EAGER. */
@@ -69,7 +75,10 @@ step call_eager_on_error(call *k);
 /* Where the walk has come to: inputs known there, breaks behind it. */
 static inline uint32_t place_inputs(const call *k, const tree_node *parent)
 {
-    return parent ? parent->ninputs : k->vals.nargs;
+    if (!parent)
+        return k->vals.nargs;
+    bool at_step = parent->term && parent->term->kind == ITEM_STEP; /* it is the last one: what it gave is an input */
+    return parent->ninputs + (at_step && k->steps.len ? vec_last(&k->steps)->ninputs : 0);
 }
 static inline uint32_t place_depth(const tree_node *parent) { return parent ? parent->depth + 1 : 0; }
 /* Becomes the one who may change the state, for the rest of the call. */
@@ -109,6 +118,8 @@ step call_run_segment(call *k, tree_node *n);
 step call_commit(call *k, const tree_node *n);
 /* The same in mid-path: state's outs are given to the caller, a reference each. Nothing is written when it fails. */
 bp_status call_commit_state(call *k, const item *state, bp_tensor **made);
+/* step.c: a node's opaque step: the commit before it, and the step itself. out: which successors it has. */
+step call_step(call *k, tree_node *n, outcome *out);
 /* resume.c: the function runs again in replay, and for real behind what this call has observed. STEP_EAGER: that cannot
  * be done, and nothing is written. */
 step call_resume(call *k);

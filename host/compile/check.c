@@ -20,7 +20,8 @@ step call_recheck(call *k, const tree_node *n)
     if (!t)
         return STEP_FAILED;
     step s = STEP_OK;
-    if (t->why != TRACE_RETURNED) {
+    bool at_step = n->term->kind == ITEM_STEP; /* the replay ends at it, and there may be no room behind it */
+    if (at_step ? t->why != TRACE_AT_STEP && t->why != TRACE_OPEN : t->why != TRACE_RETURNED) {
         diag_clear(&k->c->diag);
         s = call_impure(k, t->reason);
     }

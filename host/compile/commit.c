@@ -10,7 +10,7 @@ typedef struct { bp_tensor *value, *to; } write_job;
 typedef struct {
     call *k;
     const item *end;
-    bp_tensor **outs;      /* a reference each, but for inputs themselves */
+    bp_tensor **outs;      /* a reference each, but for equal ones, and for what is borrowed */
     bp_tensor **bases;     /* by output: the storage's whole, at the first output of that storage; a reference, unless
                             * it is that output itself */
     write_job *jobs;
@@ -125,12 +125,29 @@ static void mark(bp_tensor *t, bool requires_grad)
                          (requires_grad ? TENSOR_REQUIRES_GRAD : TENSOR_IS_LEAF));
 }
 
-/* A new tensor for output i; an input itself is not counted. */
+/* An input is the caller's own tensor; behind an opaque step it may be the call's. */
+static bool is_borrowed(const commit *m, uint32_t i)
+{
+    return m->end->end.outs[i].is_source && !m->k->steps.len;
+}
+
+/* What a handle was when it was given to an opaque step: it is that object from then on. */
+static bp_tensor *known_object(const call *k, uint32_t handle)
+{
+    for (uint32_t i = 0; i < k->steps.len; i++)
+        for (uint32_t j = 0; j < k->steps.at[i]->nobjects; j++)
+            if (k->steps.at[i]->objects[j].handle == handle)
+                return k->steps.at[i]->objects[j].t;
+    return NULL;
+}
+
+/* A new tensor for output i, or the very one that it is. */
 static bp_tensor *make_output(commit *m, uint32_t i)
 {
     const out_spec *o = &m->end->end.outs[i];
-    if (o->is_source)
-        return bind_input(&m->k->vals, (uint32_t)o->source);
+    bp_tensor *same = o->is_source ? bind_input(&m->k->vals, (uint32_t)o->source) : known_object(m->k, o->handle);
+    if (same)
+        return is_borrowed(m, i) ? same : tensor_ref(same);
     bp_tensor *t = NULL, *base = NULL;
     if (o->source >= 0)
         t = make_view(m, o);
@@ -163,7 +180,7 @@ static bool is_first(const commit *m, uint32_t i)
     for (uint32_t j = 0; j < i; j++)
         if (m->end->end.outs[j].handle == m->end->end.outs[i].handle)
             return false;
-    return m->end->end.outs[i].handle && !m->end->end.outs[i].is_source;
+    return m->end->end.outs[i].handle && !is_borrowed(m, i);
 }
 
 /* Cannot fail: sizes are equal, and every tensor is there. */
@@ -211,8 +228,8 @@ static step finish(commit *m)
     if (s == STEP_OK)
         write_inputs(m);
     drop(m, s != STEP_OK);
-    if (s != STEP_OK)
-        return s;
+    if (s != STEP_OK) /* nothing is written; behind a commit eager can still answer */
+        return k->steps.len ? call_eager_on_error(k) : s;
     bind_reset(&k->vals); /* so that the outputs are the scope's alone */
     hand_over(m);
     return STEP_DONE;
@@ -234,7 +251,7 @@ bp_status call_commit_state(call *k, const item *state, bp_tensor **made)
     if (at && jobs)
         drop(&m, st != BP_OK);
     for (uint32_t i = 0; st == BP_OK && i < nouts; i++)
-        made[i] = at[i];
+        made[i] = is_first(&m, i) ? at[i] : tensor_ref(at[i]);
     free(at);
     free(jobs);
     return st;
@@ -255,7 +272,7 @@ step call_commit(call *k, const tree_node *n)
     if (nwrites > FEW_WRITES)
         jobs = malloc(nwrites * sizeof *jobs);
     if (at && jobs) {
-        commit m = {k, end, at, at + nouts, jobs, true};
+        commit m = {k, end, at, at + nouts, jobs, !k->steps.len}; /* behind a commit a failure may resume */
         for (uint32_t i = 0; i < 2 * nouts; i++)
             at[i] = NULL;
         for (uint32_t i = 0; i < nwrites; i++)

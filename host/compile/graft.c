@@ -54,7 +54,7 @@ static bp_status add_guards(call *k, tree_node *n, const trace_segment *seg)
 {
     guard_inputs in = {k->vals.inputs, n->ninputs, k->vals.nargs};
     guard_builder *b = guard_begin(k->c, n->sources, n->ninputs, &in);
-    if (!n->parent)
+    if (!n->parent || n->parent->term->kind == ITEM_STEP) /* a step may have switched them */
         guard_add_ambient(b);
     for (uint32_t i = 0; i < seg->touched.len; i++)
         guard_add_input(b, seg->touched.at[i]);
@@ -97,11 +97,14 @@ static tree_node *make_node(call *k, const trace *t, uint32_t s, tree_node *pare
 
 static void note_break(call *k, const tree_node *n)
 {
-    if (n->term->kind != ITEM_BREAK)
+    if (n->term->kind == ITEM_END)
         return;
     const char *file = n->term->file ? n->term->file : "?";
-    char reason[128];
-    snprintf(reason, sizeof reason, "%s asks for a value", ask_name(n->term->brk.ask));
+    char reason[320];
+    if (n->term->kind == ITEM_STEP)
+        snprintf(reason, sizeof reason, "an opaque step: %s", n->term->end.step->reason);
+    else
+        snprintf(reason, sizeof reason, "%s asks for a value", ask_name(n->term->brk.ask));
     code_note_break(k->st, file, n->term->line, reason, true);
     log_line(k->c->rt, LOG_graph_breaks, "graph break in \"%s\" at %s:%d: %s", k->g->code->is.name, file, n->term->line,
              reason);
@@ -135,6 +138,7 @@ static void log_guards(call *k, const tree_node *n)
 
 step call_impure(call *k, const char *reason)
 {
+    k->impure = true;
     if (code_warn_once(k->st, LIMIT_IMPURE)) {
         snprintf(k->st->impure, sizeof k->st->impure, "%s", reason);
         atomic_store(&k->st->eager_only, (const char *)k->st->impure);
@@ -173,7 +177,7 @@ step call_graft(call *k, const trace *t, tree_node *parent)
     tree_node *n = parent;
     for (uint32_t i = place_depth(parent); i < t->segments.len; i++) {
         bool has_term = i + 1 < t->segments.len || t->why == TRACE_RETURNED;
-        if (!has_term && (t->why == TRACE_AT_BREAK || t->why == TRACE_OPEN))
+        if (!has_term && (t->why == TRACE_AT_BREAK || t->why == TRACE_AT_STEP || t->why == TRACE_OPEN))
             break; /* nothing is known of what follows */
         n = make_node(k, t, i, n, has_term);
         if (!n)

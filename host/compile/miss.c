@@ -67,7 +67,7 @@ static step check_limits(call *k, const place *at, tree_node *parent, outcome ou
     bp_runtime *rt = k->c->rt;
     if (parent && atomic_load(&parent->open))
         return open_break(k, parent, out);
-    if (parent && !at && parent->term->brk.ask != ASK_BOOL &&
+    if (parent && !at && parent->term->kind == ITEM_BREAK && parent->term->brk.ask != ASK_BOOL &&
         node_place_count(parent) >= config_int(rt, KEY_OUTCOME_LIMIT))
         return open_break(k, parent, out);
     const node_list *nodes = at ? atomic_load(&at->nodes) : NULL;
@@ -158,7 +158,7 @@ trace *call_trace(call *k, const tree_node *n, const trace_resume *resume)
 {
     bp_runtime *rt = k->c->rt;
     trace_request r = {.fn = k->g->fn, .user = k->g->user, .name = k->g->code->is.name, .vals = &k->vals,
-                       .log = k->log, .break_limit = BREAK_LIMIT, .rng_base = k->rng_base,
+                       .log = k->log, .steps = k->steps.at, .break_limit = BREAK_LIMIT, .rng_base = k->rng_base,
                        .nlog = n ? k->nlog : 0, .node_limit = (uint32_t)config_int(rt, KEY_TRACE_NODE_LIMIT),
                        .fullgraph = k->g->fullgraph, .resume = resume};
     const item **expect = path_items(n, &r.nexpect);
@@ -233,6 +233,8 @@ step call_miss(call *k, place *at, tree_node *parent, outcome out, tree_node **n
     uint32_t before = place_inputs(k, parent);
     if (!ctx_ok(k->c))
         return STEP_FAILED;
+    if (k->borrowed && k->steps.len)
+        return call_eager_here(k, "the default region does not know what is behind a commit");
     if (k->borrowed)
         return STEP_MISS;
     if (!parent && k->g->isolated) {

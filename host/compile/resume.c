@@ -2,8 +2,8 @@
  *
  * What the call has computed is kept: values that the function can still reach are handed on or sliced, before the
  * first write (C3.3); then the writes so far are committed and the generator moves. Up to there nothing that the
- * caller can see has changed, and a failure is answered by eager from the start; behind it the function's own error is
- * eager's. */
+ * caller can see has changed, and a failure is answered by eager from the start, unless an opaque step has committed;
+ * behind it the function's own error is eager's. */
 #include "host/base/log.h"
 #include "host/compile/callable.h"
 
@@ -13,36 +13,42 @@ static bp_status commit(void *arg, const item *state, bp_tensor **made)
     return call_commit_state(k, state, made);
 }
 
-/* The replay never came to where it was to go on. */
-static step not_resumed(call *k, trace *t)
+/* One replay along the log. STEP_EAGER: it never came to where it was to go on, for k->reason. */
+static step replay(call *k)
 {
-    step s = STEP_EAGER;
-    if (t->why == TRACE_IMPURE)
-        s = call_impure(k, t->reason);
-    log_line(k->c->rt, LOG_capture, "\"%s\" does not resume, and runs from its start: %s", k->g->code->is.name,
-             t->reason);
-    diag_clear(&k->c->diag);
+    bp_ctx *c = k->c;
+    ambient before = c->ambient;
+    trace_resume r = {commit, k, k->outs};
+    trace *t = call_trace(k, k->node, &r);
+    if (!t)
+        return call_eager_on_error(k);
+    step s = STEP_DONE;
+    if (t->why == TRACE_RESUMED) {
+        code_count(k->st, resumed, 1);
+        function_restore_modes(c, &before, k->g->code->is.name);
+    } else {
+        diag_clear(&c->diag);
+        s = t->why == TRACE_IMPURE ? call_impure(k, t->reason) : call_eager(k, "%s", t->reason);
+        log_line(c->rt, LOG_capture, "\"%s\" does not resume: %s", k->g->code->is.name, t->reason);
+    }
+    trace_destroy(t);
     return s;
 }
 
 step call_resume(call *k)
 {
-    bp_ctx *c = k->c;
-    ambient before = c->ambient;
-    trace_resume r = {commit, k, k->outs};
+    step s = STEP_EAGER;
     call_release(k); /* the function may call what needs the claim */
-    trace *t = call_trace(k, k->node, &r);
-    if (!t) {
-        diag_clear(&c->diag);
-        return STEP_EAGER;
-    }
-    step s = STEP_DONE;
-    if (t->why != TRACE_RESUMED) {
-        s = not_resumed(k, t);
-    } else {
-        code_count(k->st, resumed, 1);
-        function_restore_modes(c, &before, k->g->code->is.name);
-    }
-    trace_destroy(t);
-    return s;
+    if (!k->impure)
+        s = replay(k);
+    if (s != STEP_EAGER || !k->steps.len)
+        return s;
+    k->node = k->mark; /* at the last commit, if the part before it still agrees (C5.4) */
+    k->nlog = k->nmark;
+    s = replay(k);
+    if (s != STEP_EAGER)
+        return s;
+    ctx_fail(k->c, BP_FAILED_PRECONDITION, "\"%s\" cannot go on behind an opaque step that has run: %s",
+             k->g->code->is.name, k->reason);
+    return STEP_FAILED;
 }

@@ -15,6 +15,8 @@ static step find_use(call *k, tree_node *n, segment_use **use)
     bool fixed = k->borrowed || k->stance == STANCE_EAGER_ON_RECOMPILE || k->stance == STANCE_FAIL_ON_RECOMPILE;
     if (*use && (!grown || fixed))
         return STEP_OK;
+    if (k->borrowed && k->steps.len)
+        return call_eager_here(k, "the default region has not compiled what is behind a commit");
     if (k->borrowed)
         return STEP_MISS;
     segment_use *old = *use, *longer;

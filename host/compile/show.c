@@ -23,7 +23,8 @@ static bp_callable_stats stats_of(const code_state *s)
                                .growths = code_counter(s, growths),
                                .disagreements = code_counter(s, disagreements),
                                .opened = code_counter(s, opened),
-                               .resumed = code_counter(s, resumed)};
+                               .resumed = code_counter(s, resumed),
+                               .steps = code_counter(s, steps)};
 }
 
 bp_status bp_stats(bp_ctx *c, const bp_callable *g, bp_callable_stats *out)
@@ -96,6 +97,9 @@ static void print_term(buf *out, const tree_node *n)
         buf_printf(out, "runs eagerly: %s", n->reason);
     else if (n->term->kind == ITEM_BREAK)
         buf_printf(out, "%s at %s:%d", ask_name(n->term->brk.ask), n->term->file ? n->term->file : "?", n->term->line);
+    else if (n->term->kind == ITEM_STEP)
+        buf_printf(out, "commits; opaque step at %s:%d: %s", n->term->file ? n->term->file : "?", n->term->line,
+                   n->term->end.step->reason);
     else
         buf_printf(out, "returns %u, writes %u inputs", n->term->end.nouts, n->term->end.nwrites);
 }
@@ -118,8 +122,10 @@ static void print_node(void *arg, const visit_at *v)
 static void print_guards(void *arg, const visit_at *v)
 {
     report *r = arg;
-    if (v->n->parent)
-        buf_printf(&r->out, "# %s at line %d gave ", ask_name(v->n->parent->term->brk.ask), v->n->parent->term->line);
+    const item *before = v->n->parent ? v->n->parent->term : NULL;
+    if (before)
+        buf_printf(&r->out, "# %s at line %d gave ",
+                   before->kind == ITEM_STEP ? "the opaque step" : ask_name(before->brk.ask), before->line);
     else
         buf_printf(&r->out, "# entry %u", r->index++);
     if (v->n->parent)

@@ -38,7 +38,8 @@ static void mark_asked(void *arg, ref r)
 static void find_asked(supply *s, const tree_node *last)
 {
     for (const tree_node *n = last; n; n = n->parent) {
-        item_each_ref(n->term, mark_asked, s);
+        if (n->term->kind == ITEM_BREAK)
+            item_each_ref(n->term, mark_asked, s);
         for (uint32_t i = n->nitems; i-- > 0;) {
             const item *it = &n->items[i];
             bool told = false;

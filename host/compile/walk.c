@@ -46,7 +46,7 @@ static tree_node *next_fresh(call *k, const tree_node *parent)
 /* A fresh node has run: from now on other calls may find it. */
 static bp_status publish(call *k, tree_node *n)
 {
-    bool counts = n->parent && !node_place(n->parent, k->log[n->depth - 1]);
+    bool counts = n->parent && n->parent->term->kind == ITEM_BREAK && !node_place(n->parent, k->log[n->depth - 1]);
     place *at = n->parent ? node_add_place(k->epochs, n->parent, k->log[n->depth - 1]) : &k->st->root;
     if (!at || !place_add(k->epochs, at, n))
         return ctx_nomem(k->c);
@@ -78,8 +78,8 @@ static step take_outcome(call *k, tree_node *n, outcome *out)
     return STEP_OK;
 }
 
-/* One node: its segment runs; a fresh one is then published. So is one whose run has failed: it is compiled, and what it
- * guards does not depend on the data that failed it. What was captured behind it is not. */
+/* One node: its segment runs; a fresh one is then published. So is one whose run has failed: it is compiled, and what
+ * it guards does not depend on the data that failed it. What was captured behind it is not. */
 static step visit(call *k, tree_node *n)
 {
     bool fresh = k->next_fresh < k->fresh.len && k->fresh.at[k->next_fresh] == n;
@@ -114,7 +114,7 @@ step call_walk(call *k)
             return s;
         if (n->term->kind == ITEM_END)
             return call_commit(k, n);
-        s = take_outcome(k, n, &out);
+        s = n->term->kind == ITEM_STEP ? call_step(k, n, &out) : take_outcome(k, n, &out);
         if (s != STEP_OK)
             return s;
         at = node_place(n, out);

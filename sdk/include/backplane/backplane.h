@@ -211,7 +211,11 @@ BP_EXPORT bp_status bp_run_eager(bp_ctx *c, bp_fn fn, void *user, const bp_args 
 
 /* Receives text in pieces. */
 typedef void (*bp_write_fn)(void *arg, const char *text, size_t n);
-/* Where debug-print and friends write; NULL restores stdout. */
+/* Prints a tensor to the context's sink: "label: f32[2] [1, 2]"; label may be NULL. In a captured function it is an
+ * opaque step: it prints once a call, and what precedes it is committed. Use the macro, which names the place. */
+BP_EXPORT bp_status bp_print_at(bp_ctx *c, bp_tensor *t, const char *label, const char *file, int32_t line);
+#define bp_print(c, t, label) bp_print_at((c), (t), (label), __FILE__, __LINE__)
+/* Where bp_print, debug-print and friends write; NULL restores stdout. */
 BP_EXPORT void bp_set_sink(bp_ctx *c, bp_write_fn write, void *arg);
 /* Warnings and logs of the runtime; NULL restores stderr. Called from any thread, one call at a time. */
 BP_EXPORT void bp_set_log(bp_runtime *rt, bp_write_fn write, void *arg);
@@ -221,6 +225,7 @@ typedef struct {
     uint32_t graphs, break_sites, outcomes, captures, compiles, segments, entries, hits, eager_calls, recompiles;
     uint32_t slices, restarts, growths, disagreements, opened;
     uint32_t resumed; /* of eager_calls: those that went on behind what compiled segments had computed */
+    uint32_t steps;   /* opaque steps that were run */
 } bp_callable_stats;
 BP_EXPORT bp_status bp_stats(bp_ctx *c, const bp_callable *g, bp_callable_stats *out);
 /* code_parts of every entry and tree node, one a line. */
