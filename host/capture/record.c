@@ -178,6 +178,8 @@ static bp_status record_inplace(trace *t, op_call *k)
 
 static bool writes_arguments(const op_call *k)
 {
+    if (k->op->flags & OP_MOVES_STATS)
+        return arg_bool(k->args, 5) && !(arg_is_none(k->args, 3) && arg_is_none(k->args, 4));
     for (uint32_t i = 0; i < k->nargs; i++)
         if (k->op->schema->args[i].ty.writes && !arg_is_none(k->args, i))
             return true;
@@ -254,6 +256,8 @@ static bool sizes_unknown(bp_ctx *c, const op_call *k)
     if (op_infer(c, k->op, k->args, &s) == BP_OK)
         for (uint32_t i = 0; i < s.nout; i++)
             unknown |= s.out[i].unknown;
+    else
+        unknown = c->diag.code == BP_FAILED_PRECONDITION; /* not even how many results there are */
     c->diag = failure;
     return unknown;
 }

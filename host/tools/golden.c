@@ -115,10 +115,13 @@ static void count_case(golden_case *k, golden_counts *n, const json_t *j, golden
         return;
     }
     n->passed++;
+    n->eagerly += k->eagerly;
     n->by_wider += v == CASE_BY_WIDER;
     n->by_nodes += v == CASE_BY_NODES;
     n->unvalued += v == CASE_UNVALUED;
     n->gradients += json_object_get(j, "grad_inputs") != NULL;
+    if (k->eagerly && k->o->verbose)
+        say_case(k, j, "eagerly: ", "it declined to be captured");
     if (v == CASE_BY_WIDER && k->o->verbose)
         say_case(k, j, "by wider type: ", why);
     if (v == CASE_BY_NODES && k->o->verbose)
@@ -219,6 +222,9 @@ void golden_summary(const golden_counts *n, const golden_options *o)
     struct rusage use;
     if (o->list_unsupported)
         list_reasons(n, o);
+    if (o->functionalize)
+        say(o, "%llu captured and functionalized, %llu declined and ran eagerly",
+            (unsigned long long)(n->passed - n->eagerly), (unsigned long long)n->eagerly);
     if (n->by_wider)
         say(o, "%llu of the passed by wider type", (unsigned long long)n->by_wider);
     if (n->by_nodes)

@@ -7,6 +7,7 @@ typedef struct {
     const char *backend;   /* NULL or "eager": reference kernels, call by call; else each case is compiled through it */
     const char *op;        /* only cases whose operator (graphs: name or a target) contains this; NULL: all */
     bool check_fake;       /* operator cases: also what the shape rule says against what came out, strides included */
+    bool functionalize;    /* each case runs as a captured function on the eager backend; inputs written are compared */
     bool check_strides;    /* also strides against those that PyTorch recorded */
     bool verbose;          /* also a line for each case that passed by the wider-type rule or by nodes */
     bool list_unsupported; /* at the end, a line for each reason */
@@ -20,6 +21,7 @@ typedef struct {
     uint64_t by_wider;     /* of the passed: only by the wider-type rule */
     uint64_t by_nodes;     /* of the passed: graphs whose recorded outputs PyTorch does not give node by node either */
     uint64_t unvalued;     /* of the passed: shape and dtype alone, where values are not comparable */
+    uint64_t eagerly;      /* of the passed: declined to be captured, and ran as they are */
     uint64_t gradients;    /* of the passed: recorded gradients that were not looked at */
     map reasons;           /* of the unsupported: reason -> how often */
 } golden_counts;

@@ -18,6 +18,7 @@ typedef struct {
     const graph *g;             /* where {"node": name} is looked up; NULL in an operator case */
     json_t *nodewise;           /* owned: what PyTorch gives node by node, where that is not what was recorded */
     bool widen;                 /* read float32 as float64: the case in a wider type */
+    bool eagerly;               /* a captured case that declined */
     char error[600];            /* why the case cannot be read; "" when it can */
 } golden_case;
 
@@ -72,4 +73,17 @@ golden_verdict golden_judge_error(golden_case *k, buf *why);
 bp_status golden_propagate(bp_ctx *c, bp_graph_module *gm);
 bp_status golden_run_on(bp_ctx *c, bp_graph_module *gm, const char *backend, bp_tensor *const *inputs, uint32_t ninputs,
                         bp_tensor **outputs, uint32_t noutputs);
+
+/* -- golden_captured.c -- */
+/* One graph as a captured function. Its outputs, or where it has none the results of its calls, go to take, a reference
+ * each; false from it: out of memory. */
+typedef struct {
+    const bp_graph_module *gm;
+    bp_tensor *const *inputs;
+    uint32_t ninputs;
+    bool (*take)(void *arg, bp_tensor *t);
+    void *arg;
+} golden_call;
+/* *eagerly: the function declined, and ran as it is. */
+bp_status golden_run_captured(bp_ctx *c, const golden_call *k, bool *eagerly);
 #endif

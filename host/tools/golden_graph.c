@@ -7,6 +7,7 @@ typedef struct {
     bp_graph_module *gm;
     VEC(bp_tensor *) inputs;   /* borrowed from the case */
     VEC(bp_tensor *) outputs;  /* owned */
+    uint32_t read;             /* of the recorded inputs */
     uint32_t kind;             /* all kinds of its operators */
     uint8_t *taint;            /* by node id: KIND_UNVALUED, KIND_UNFILLED where its value comes from such a node */
 } graph_case;
@@ -23,17 +24,24 @@ static void graph_case_fini(graph_case *r)
 
 /* -- reading ------------------------------------------------------------------------------------------------------- */
 
-static bool read_placeholder(graph_case *r, const char *name, const char *target, const json_t *inputs)
+static bool is_captured(const golden_case *k) { return k->o->functionalize && !k->widen; }
+
+static bool add_placeholder(graph_case *r, const char *name, const char *target, bp_tensor *t)
 {
     tensor_meta m;
-    const json_t *j = json_array_get(inputs, r->inputs.len);
-    bp_tensor *t = j ? golden_read_tensor(r->k, j) : NULL;
-    if (!t)
-        return golden_bad(r->k, "placeholder \"%s\" has no input", name);
     tensor_get_meta(t, &m);
     node_id n = graph_add(&r->gm->g, &(node_spec){.op = BP_NODE_PLACEHOLDER, .role = BP_ROLE_USER, .name = name,
                                                   .exact_name = true, .target = target, .metas = &m, .nmetas = 1});
     return vec_push(&r->inputs, t) && n;
+}
+
+static bool read_placeholder(graph_case *r, const char *name, const char *target, const json_t *inputs)
+{
+    const json_t *j = json_array_get(inputs, r->read++);
+    bp_tensor *t = j ? golden_read_tensor(r->k, j) : NULL;
+    if (!t)
+        return golden_bad(r->k, "placeholder \"%s\" has no input", name);
+    return add_placeholder(r, name, target, t);
 }
 
 static bool read_constant(graph_case *r, const char *name, const char *target, const json_t *constants)
@@ -43,6 +51,8 @@ static bool read_constant(graph_case *r, const char *name, const char *target, c
     bp_tensor *t = j ? golden_read_tensor(r->k, j) : NULL;
     if (!t)
         return golden_bad(r->k, "constant \"%s\" has no value", name);
+    if (is_captured(r->k)) /* data of its own would be no part of a captured function: one more input */
+        return add_placeholder(r, name, target, t);
     tensor_get_meta(t, &m);
     node_id n = graph_add(&r->gm->g, &(node_spec){.op = BP_NODE_GET_ATTR, .name = name, .exact_name = true,
                                                   .target = target, .metas = &m, .nmetas = 1});
@@ -169,12 +179,26 @@ static const char *unknown_target(const graph *g)
 
 /* -- running and judging ------------------------------------------------------------------------------------------- */
 
+static bool take_output(void *arg, bp_tensor *t)
+{
+    graph_case *r = arg;
+    return vec_push(&r->outputs, t);
+}
+
+static bp_status execute_captured(graph_case *r)
+{
+    golden_call k = {r->gm, r->inputs.at, r->inputs.len, take_output, r};
+    return golden_run_captured(r->k->c, &k, &r->k->eagerly);
+}
+
 static bp_status execute(graph_case *r)
 {
     bp_ctx *c = r->k->c;
     uint32_t n = graph_output_count(&r->gm->g);
     if (!vec_reserve(&r->outputs, n + 1))
         return ctx_nomem(c);
+    if (is_captured(r->k))
+        return execute_captured(r);
     if (!on_backend(r->k))
         TRY(graph_run(c, r->gm, r->inputs.at, r->inputs.len, r->outputs.at, n, NULL, NULL));
     else {
@@ -256,11 +280,36 @@ static bool passes_nodewise(graph_case *r, const judge *g)
     return ok;
 }
 
+/* Whether the captured run left the inputs as a run node by node leaves them. */
+static bool judge_inputs(graph_case *r, const json_t *j, buf *why)
+{
+    golden_case plain_case = {.c = r->k->c, .o = r->k->o, .file = r->k->file, .line = r->k->line};
+    graph_case plain = {.k = &plain_case};
+    golden_bounds strict = {.strides = true};
+    golden_diff d = {.equal = true};
+    bool ok = build(&plain, j) && vec_reserve(&plain.outputs, graph_output_count(&plain.gm->g) + 1) &&
+              graph_run(r->k->c, plain.gm, plain.inputs.at, plain.inputs.len, plain.outputs.at,
+                        graph_output_count(&plain.gm->g), NULL, NULL) == BP_OK;
+    if (ok)
+        plain.outputs.len = graph_output_count(&plain.gm->g);
+    for (uint32_t i = 0; ok && d.equal && i < plain.inputs.len; i++)
+        golden_compare(r->inputs.at[i], plain.inputs.at[i], &strict, &d);
+    if (!ok)
+        golden_judge_error(r->k, why);
+    else if (!d.equal)
+        buf_printf(why, "an input afterwards: %s", d.text);
+    graph_case_fini(&plain);
+    golden_case_fini(&plain_case);
+    return ok && d.equal;
+}
+
 static golden_verdict judge_case(graph_case *r, const json_t *j, buf *why)
 {
     judge g = {.why = why};
     g.bounds = (golden_bounds){.tenfold = r->kind & KIND_SUM, .may_widen = r->kind & (KIND_SUM | KIND_FACTOR),
                                .strides = r->k->o->check_strides};
+    if (is_captured(r->k) && !(r->kind & (KIND_UNVALUED | KIND_UNFILLED)) && !judge_inputs(r, j, why))
+        return CASE_FAILED;
     if (judge_outputs(r, &g, j))
         return g.tainted ? CASE_UNVALUED : CASE_PASSED;
     if (g.values_differ && g.bounds.may_widen && passes_wider(r, &g, j))

@@ -31,6 +31,11 @@ static bool on_backend(const golden_case *k)
     return k->o->backend && strcmp(k->o->backend, "eager") != 0;
 }
 
+static bool is_captured(const golden_case *k)
+{
+    return k->o->functionalize && !on_backend(k) && !k->widen;
+}
+
 golden_verdict golden_judge_error(golden_case *k, buf *why)
 {
     diag *d = &k->c->diag;
@@ -172,6 +177,18 @@ static bp_status run_eager(op_run *r)
     return graph_run(r->k->c, r->gm, r->inputs.at, r->inputs.len, NULL, 0, take_results, r);
 }
 
+static bool take_result(void *arg, bp_tensor *t)
+{
+    op_run *r = arg;
+    return vec_push(&r->results, t);
+}
+
+static bp_status run_captured(op_run *r)
+{
+    golden_call k = {r->gm, r->inputs.at, r->inputs.len, take_result, r};
+    return golden_run_captured(r->k->c, &k, &r->k->eagerly);
+}
+
 static bp_status run_backend(op_run *r)
 {
     uint32_t n = graph_output_count(&r->gm->g), results = n - r->nwritten;
@@ -183,6 +200,11 @@ static bp_status run_backend(op_run *r)
     for (uint32_t i = 0; i < r->nwritten; i++)
         r->written[i] = r->results.at[results + i];
     return BP_OK;
+}
+
+static bp_status run_somewhere(op_run *r)
+{
+    return on_backend(r->k) ? run_backend(r) : is_captured(r->k) ? run_captured(r) : run_eager(r);
 }
 
 /* The call on fakes, its results in place of the real ones. */
@@ -322,12 +344,33 @@ static bool passes_wider(op_run *r, judge *g, const json_t *j)
     return ok;
 }
 
+/* Whether the captured run left all inputs as the operator itself leaves them, also where its schema does not tell. */
+static bool judge_inputs(op_run *r, const json_t *j, buf *why)
+{
+    golden_case plain_case = {.c = r->k->c, .o = r->k->o, .file = r->k->file, .line = r->k->line};
+    op_run plain = {.k = &plain_case, .row = r->row};
+    golden_bounds strict = {.strides = true};
+    golden_diff d = {.equal = true};
+    bool ok = build(&plain, j) && run_eager(&plain) == BP_OK;
+    for (uint32_t i = 0; ok && d.equal && i < plain.inputs.len; i++)
+        golden_compare(r->inputs.at[i], plain.inputs.at[i], &strict, &d);
+    if (!ok)
+        golden_judge_error(r->k, why);
+    else if (!d.equal)
+        buf_printf(why, "an input afterwards: %s", d.text);
+    run_fini(&plain);
+    golden_case_fini(&plain_case);
+    return ok && d.equal;
+}
+
 static golden_verdict judge_case(op_run *r, const json_t *j, buf *why)
 {
     uint32_t kind = golden_kind(r->row->target);
     judge g = {.kind = kind, .why = why};
     g.bounds = (golden_bounds){.tenfold = kind & KIND_SUM, .may_widen = kind & (KIND_SUM | KIND_FACTOR),
                                .strides = r->k->o->check_strides};
+    if (is_captured(r->k) && !(kind & (KIND_UNVALUED | KIND_UNFILLED)) && !judge_inputs(r, j, why))
+        return CASE_FAILED;
     bool ok = judge_all(r, &g, j);
     if (!ok && g.values_differ && g.bounds.may_widen && passes_wider(r, &g, j))
         return CASE_BY_WIDER;
@@ -377,7 +420,7 @@ golden_verdict golden_run_op(golden_case *k, const json_t *j, buf *why)
         return run_item(&r, j, why);
     golden_verdict v = CASE_FAILED;
     if (build(&r, j))
-        v = (on_backend(k) ? run_backend(&r) : run_eager(&r)) ? golden_judge_error(k, why) : judge_case(&r, j, why);
+        v = run_somewhere(&r) ? golden_judge_error(k, why) : judge_case(&r, j, why);
     else if (!ctx_ok(k->c))
         v = golden_judge_error(k, why);
     run_fini(&r);
