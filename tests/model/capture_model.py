@@ -335,9 +335,10 @@ STATS = "captures disagreements resumed opened growths eager restarts commits hi
 
 
 class Host:
-    """One callable. chain: its links; one that always answers stands behind them, unless they are alone."""
-    def __init__(self, prog, world, chain=None, check=False, limit=256, alone=False):
-        self.prog, self.world, self.check, self.limit = prog, world, check, limit
+    """One callable. chain: its links; one that always answers stands behind them, unless they are alone. buffers: how
+    many arguments, the last ones, are buffers of a module."""
+    def __init__(self, prog, world, chain=None, check=False, limit=256, alone=False, buffers=0):
+        self.prog, self.world, self.check, self.limit, self.buffers = prog, world, check, limit, buffers
         self.chain = (chain or [Link()]) + [Link()] * (not alone)
         self.roots, self.store, self.lists, self.subs = [], {}, {}, {}
         self.eager_only, self.reports, self.retired, self.last, self.path_answers = False, [], set(), None, None
@@ -554,7 +555,8 @@ class Host:
         alias, mine = [], [(j, call.args[node.inputs[k][1]]) for j, k in enumerate(used) if node.inputs[k][0] == "a"]
         for j, a in mine: alias += [(j, i, a.off - b.off) for i, b in mine if i < j and a.storage is b.storage]
         results, mode = [pos[k] for k in outs], node.grad and "modes" not in LITERAL
-        key = repr((nodes, [node.metas[k] for k in used], results, alias, mode))
+        roles = [node.inputs[k][0] == "a" and node.inputs[k][1] >= len(call.args) - self.buffers for k in used]
+        key = repr((nodes, [node.metas[k] for k in used], roles, results, alias, mode))
         node.code = live and (self.store.setdefault(key, {}), nodes, [node.inputs[k] for k in used], results)
     def run_code(self, call, node):
         seg, nodes, inputs, results = node.code

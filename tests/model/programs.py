@@ -332,7 +332,8 @@ class Session:
     def begin(self):
         self.chain, self.calls = chain_of(self.p), []
         LIMITS.update(self.p.limits)
-        self.host = Host(function(self.p), World(self.seed % 1000), self.chain, self.mode == "impure", self.p.segments)
+        self.host = Host(function(self.p), World(self.seed % 1000), self.chain, self.mode == "impure", self.p.segments,
+                         buffers=self.p.buffers)
         self.world = World(self.seed % 1000)
         sub = function(self.p, 1)
         self.world.inside = lambda args: sub(Ctx(self.world), Frame(args))
