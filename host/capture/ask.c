@@ -132,6 +132,47 @@ double bp_item_float_at(bp_ctx *c, bp_tensor *t, const char *file, int32_t line)
     return outcome_float(ask(c, ASK_FLOAT, t, file, line));
 }
 
+/* -- numbers that stay symbolic ------------------------------------------------------------------------------------ */
+
+/* Eager: the number at once. */
+static bp_status read_number(bp_ctx *c, const bp_tensor *t, bp_scalar *out)
+{
+    if (tensor_nelem(t) != 1)
+        return item_sym_size(c, t);
+    if (tensor_is_fake(t))
+        return ctx_fail(c, BP_FAILED_PRECONDITION, "bp_item_sym: the value of a fake tensor, which has no data");
+    bp_value v = number_value(t);
+    *out = v.kind == BP_VALUE_BOOL    ? bp_scalar_bool(v.v.i != 0)
+           : v.kind == BP_VALUE_INT   ? bp_scalar_int(v.v.dim.value)
+           : v.kind == BP_VALUE_FLOAT ? bp_scalar_float(v.v.f[0])
+                                      : bp_scalar_complex(v.v.f[0], v.v.f[1]);
+    return BP_OK;
+}
+
+bp_scalar bp_item_sym_at(bp_ctx *c, bp_tensor *t, const char *file, int32_t line)
+{
+    bp_scalar s = bp_scalar_int(0);
+    c->site_file = file;
+    c->site_line = line;
+    if (!ctx_ok(c))
+        return s;
+    trace *at = capture_current(c);
+    if (!t)
+        ctx_fail(c, BP_INVALID_ARGUMENT, "bp_item_sym: the tensor is NULL");
+    else if (at)
+        trace_item(at, t, &s);
+    else
+        read_number(c, capture_real(c, t), &s);
+    if (!ctx_ok(c) && file)
+        diag_while(&c->diag, "asking for a value (%s:%d)", file, line);
+    return s;
+}
+
+bp_scalar (bp_item_sym)(bp_ctx *c, bp_tensor *t)
+{
+    return bp_item_sym_at(c, t, NULL, 0);
+}
+
 int (bp_is_true)(bp_ctx *c, bp_tensor *t)
 {
     return bp_is_true_at(c, t, NULL, 0);

@@ -29,15 +29,24 @@ static outcome of_int(int64_t i)
     return (outcome){(uint64_t)i, ASK_INT, 0};
 }
 
-bp_status outcome_check(bp_ctx *c, enum ask_kind kind, const bp_tensor *t)
+static bp_status not_one(bp_ctx *c, const char *who, const bp_tensor *t)
 {
     char shape[128];
-    if (tensor_nelem(t) != 1) {
-        ctx_fail(c, BP_INVALID_ARGUMENT, "%s: expected a tensor of one element, got %s", ask_name(kind),
-                 tensor_describe(t, shape, sizeof shape));
-        diag_hint(&c->diag, "reduce it first, for instance with bp_any, bp_all or bp_sum, or take one element");
-        return c->diag.code;
-    }
+    ctx_fail(c, BP_INVALID_ARGUMENT, "%s: expected a tensor of one element, got %s", who,
+             tensor_describe(t, shape, sizeof shape));
+    diag_hint(&c->diag, "reduce it first, for instance with bp_any, bp_all or bp_sum, or take one element");
+    return c->diag.code;
+}
+
+bp_status item_sym_size(bp_ctx *c, const bp_tensor *t)
+{
+    return not_one(c, "bp_item_sym", t);
+}
+
+bp_status outcome_check(bp_ctx *c, enum ask_kind kind, const bp_tensor *t)
+{
+    if (tensor_nelem(t) != 1)
+        return not_one(c, ask_name(kind), t);
     if (kind != ASK_BOOL && dtype_is_complex(t->dtype))
         return ctx_fail(c, BP_INVALID_ARGUMENT, "%s: expected a real number, got a tensor of %s", ask_name(kind),
                         dtype_get(t->dtype)->torch);

@@ -15,6 +15,8 @@ typedef struct { uint64_t bits; uint32_t kind, zero; } outcome;
 bp_status outcome_read(bp_ctx *c, enum ask_kind kind, const bp_tensor *t, outcome *out);
 /* The checks of outcome_read that metadata decide. */
 bp_status outcome_check(bp_ctx *c, enum ask_kind kind, const bp_tensor *t);
+/* bp_item_sym wants a tensor of one element: says so, INVALID_ARGUMENT. */
+bp_status item_sym_size(bp_ctx *c, const bp_tensor *t);
 static inline bool outcome_eq(outcome a, outcome b) { return a.bits == b.bits && a.kind == b.kind; }
 static inline int outcome_bool(outcome o) { return o.bits != 0; }
 static inline int64_t outcome_int(outcome o) { return (int64_t)o.bits; }

@@ -262,9 +262,43 @@ static bool sizes_unknown(bp_ctx *c, const op_call *k)
     return unknown;
 }
 
+static bool is_alias(const op_call *k, uint32_t i)
+{
+    const bp_tensor *self = k->nargs ? arg_tensor(k->args, 0) : NULL;
+    return self && k->out[i] && k->out[i] != self && k->out[i]->store == self->store;
+}
+
+/* Numbers that only a run tells stand for others here: what depends on them is not captured. */
+static bp_status make_numbered_fakes(trace *t, op_call *k, const bp_value *hints)
+{
+    const bp_value *given = k->args, *others = trace_hints(t, given, k->nargs, true);
+    if (!others)
+        return t->c->diag.code;
+    bool same = k->op->functional || op_same_results(t->c, k->op, hints, others);
+    k->args = hints;
+    bp_status st = same ? op_run_fake(t->c, k) : BP_ABORTED;
+    k->args = given;
+    if (st == BP_OK && k->nout && !k->op->functional && is_alias(k, 0)) {
+        for (uint32_t i = 0; i < k->nout; i++)
+            tensor_unref(k->out[i]);
+        st = BP_ABORTED;
+    }
+    if (st == BP_OK)
+        return BP_OK;
+    k->nout = 0;
+    diag_clear(&t->c->diag);
+    return trace_stop(t, TRACE_DECLINED, "the shape that %s gives depends on a number that only a run tells",
+                      k->op->target);
+}
+
 static bp_status make_fakes(trace *t, op_call *k, bool *unknown)
 {
     *unknown = false;
+    const bp_value *hints = trace_hints(t, k->args, k->nargs, false);
+    if (!hints)
+        return t->c->diag.code;
+    if (hints != k->args)
+        return make_numbered_fakes(t, k, hints);
     bp_status st = op_run_fake(t->c, k);
     if (st != BP_FAILED_PRECONDITION || !sizes_unknown(t->c, k))
         return st;
@@ -283,12 +317,6 @@ static bp_status guard_failed_write(trace *t, const op_call *k, bp_status failur
             return trace_nomem(t);
     }
     return failure;
-}
-
-static bool is_alias(const op_call *k, uint32_t i)
-{
-    const bp_tensor *self = k->nargs ? arg_tensor(k->args, 0) : NULL;
-    return self && k->out[i] && k->out[i] != self && k->out[i]->store == self->store;
 }
 
 static bp_status record(trace *t, op_call *k)

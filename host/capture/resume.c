@@ -44,6 +44,8 @@ bp_tensor *trace_handle_for(const trace *t, bp_tensor *real)
 bool capture_real_value(bp_ctx *c, arena *a, const bp_value *v, bp_value *to)
 {
     *to = *v;
+    if (v->kind == BP_VALUE_NODE)
+        capture_real_number(c, v->v.node, to);
     if (v->kind == BP_VALUE_TENSOR && v->v.tensor)
         to->v.tensor = capture_real(c, v->v.tensor);
     if (v->kind != BP_VALUE_LIST)
@@ -134,6 +136,7 @@ bp_status trace_go_real(trace *t)
     bp_tensor **made = arena_array(&t->arena, state.end.nouts, sizeof *made);
     if (!made)
         return trace_nomem(t);
+    trace_settle_numbers(t);
     if (t->r->resume->commit(t->r->resume->arg, &state, made) != BP_OK)
         return trace_stop(t, TRACE_DECLINED, "%s", c->diag.message);
     become_real(t, made);

@@ -2,12 +2,23 @@
 #include "host/capture/slice.h"
 #include "sdk/base/vec.h"
 
+bp_value number_value(const bp_tensor *t)
+{
+    if (tensor_is_fake(t))
+        return value_unknown(t->dtype, false);
+    num n = dtype_load(t->dtype, tensor_ptr(t));
+    if (n.kind == NUM_COMPLEX)
+        return (bp_value){.kind = BP_VALUE_COMPLEX, .v.f = {n.f, n.im}};
+    return n.kind == NUM_FLOAT ? value_float(n.f) : t->dtype == BP_BOOL ? value_bool(n.i) : value_int(n.i);
+}
+
 static bool with_tensors(arena *a, const bp_value *v, bp_value *to, bp_tensor *(*get)(void *arg, ref r), void *arg)
 {
     *to = *v;
     if (v->kind == BP_VALUE_NODE) {
-        *to = value_tensor(get(arg, v->v.node));
-        return to->kind == BP_VALUE_TENSOR;
+        bp_tensor *t = get(arg, v->v.node);
+        *to = t && t->flags & TENSOR_WRAPPED_NUMBER ? number_value(t) : value_tensor(t);
+        return t != NULL;
     }
     if (v->kind != BP_VALUE_LIST)
         return true;
@@ -64,8 +75,23 @@ static bp_status keep(slicer *s, const item *it, op_call *k)
     return st;
 }
 
+/* What an item node gives: a 0-d tensor that stands for its number. */
+static bp_status evaluate_item(slicer *s, const item *it)
+{
+    const bp_tensor *from = have(s, it->node.args[0].v.node);
+    bp_tensor *t = tensor_contiguous_new(s->c, from->dtype, 0, NULL);
+    op_call k = {.nout = 1, .out = &t};
+    if (!t)
+        return s->c->diag.code;
+    dtype_store(t->dtype, tensor_ptr(t), dtype_load(from->dtype, tensor_ptr(from)));
+    t->flags |= TENSOR_WRAPPED_NUMBER;
+    return keep(s, it, &k);
+}
+
 static bp_status evaluate(slicer *s, const item *it)
 {
+    if (it->node.op->flags & OP_ITEM)
+        return evaluate_item(s, it);
     bp_ctx *c = s->c;
     arena_mark mark = arena_get_mark(&c->scratch);
     op_call k = {.op = it->node.op, .nargs = it->node.nargs, .rng_offset = s->rng_base + it->node.rng_offset};

@@ -21,7 +21,9 @@ typedef struct {
 /* Borrowed. NULL: the context has the error. */
 bp_tensor *slice_value(slicer *s, ref r);
 void slice_fini(slicer *s);
-/* A copy of args in which each ref is the tensor that `get` gives for it; memory from a. NULL: get gave none, or no
- * memory. */
+/* The number in a 0-d tensor; a fake one has a number that stands for what only a run tells. */
+bp_value number_value(const bp_tensor *t);
+/* A copy of args in which each ref is the tensor that `get` gives for it, or the number in a wrapped one; memory from
+ * a. NULL: get gave none, or no memory. */
 bp_value *args_with_tensors(arena *a, const bp_value *args, uint32_t n, bp_tensor *(*get)(void *arg, ref r), void *arg);
 #endif

@@ -35,7 +35,7 @@ static bool add_object(objects *o, const bp_tensor *h, bp_value *to)
 {
     trace *t = o->t;
     if (h->flags & TENSOR_WRAPPED_NUMBER && !tensor_is_fake(h)) {
-        *to = trace_number_of(h);
+        *to = number_value(h);
         return true;
     }
     if (!trace_handle_of(t, h)) {
@@ -57,6 +57,8 @@ static bool add_value(objects *o, const bp_value *v, bp_value *to)
     *to = value_copy(&o->t->arena, v, &ok);
     if (!ok)
         return trace_nomem(o->t), false;
+    if (v->kind == BP_VALUE_NODE)
+        return trace_stop(o->t, TRACE_DECLINED, "an opaque step is given a symbolic number"), false;
     if (v->kind == BP_VALUE_TENSOR)
         return add_object(o, v->v.tensor, to);
     for (uint32_t i = 0; v->kind == BP_VALUE_LIST && i < v->count; i++)
@@ -180,6 +182,7 @@ static bp_status go_on(trace *t, const item *it, bp_tensor ***results, uint32_t 
     TRY(add_sources(t, r, it->end.nouts - nobjects));
     TRY(renew_storages(t, first, nobjects));
     TRY(renew_sources(t, first));
+    TRY(trace_renew_numbers(t));
     return take_results(t, r, first, *results);
 }
 
@@ -206,7 +209,10 @@ bp_status trace_step(trace *t, const step_spec *spec, bp_tensor ***results, uint
     step_spec *own = arena_memdup(&t->arena, spec, sizeof *own);
     if (!own)
         return trace_nomem(t);
-    TRY(describe_step(t, own, &it));
+    TRY(trace_hold_numbers(t));
+    bp_status st = describe_step(t, own, &it);
+    trace_release_numbers(t);
+    TRY(st);
     TRY(trace_emit(t, &it));
     t->rng = 0; /* the generator is read again behind it (C7) */
     TRY(trace_cut(t));

@@ -27,6 +27,16 @@ static bool is_op(const op_row *op, enum trace_op which)
     return !strcmp(op->id, op_ids[which]);
 }
 
+/* Arguments that are refs already, in the trace's arena. */
+static bp_value *keep(trace *t, const bp_value *args, uint32_t nargs)
+{
+    bool ok = true;
+    bp_value *to = arena_array(&t->arena, nargs, sizeof *to);
+    for (uint32_t i = 0; to && i < nargs; i++)
+        to[i] = value_copy(&t->arena, &args[i], &ok);
+    return to && ok ? to : (trace_nomem(t), NULL);
+}
+
 /* Records operator `which` on positional arguments (refs). 0: the capture has ended. */
 static ref emit(trace *t, enum trace_op which, const bp_value *pos, uint32_t npos, const char *name, bp_value named)
 {
@@ -39,7 +49,7 @@ static ref emit(trace *t, enum trace_op which, const bp_value *pos, uint32_t npo
     }
     arena_mark mark = arena_get_mark(&t->c->scratch);
     bool ok = op_bind(t->c, op, pos, npos, &name, &named, name ? 1 : 0, &args) == BP_OK;
-    if (ok && (args = trace_refs(t, args, op->schema->nargs)))
+    if (ok && (args = keep(t, args, op->schema->nargs)))
         ok = trace_node(t, op, args, NULL, 0, &first) == BP_OK;
     arena_reset(&t->c->scratch, mark);
     return ok ? first : 0;

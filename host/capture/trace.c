@@ -196,14 +196,6 @@ bp_status trace_node(trace *t, const op_row *op, const bp_value *args, bp_tensor
 
 /* -- arguments as refs --------------------------------------------------------------------------------------------- */
 
-bp_value trace_number_of(const bp_tensor *wrapped)
-{
-    num n = dtype_load(wrapped->dtype, tensor_ptr(wrapped));
-    if (n.kind == NUM_COMPLEX)
-        return (bp_value){.kind = BP_VALUE_COMPLEX, .v.f = {n.f, n.im}};
-    return n.kind == NUM_FLOAT ? value_float(n.f) : wrapped->dtype == BP_BOOL ? value_bool(n.i) : value_int(n.i);
-}
-
 static bool to_ref(trace *t, const bp_value *v, bp_value *to);
 
 static bool list_to_refs(trace *t, const bp_value *v, bp_value *to)
@@ -226,11 +218,15 @@ static bool to_ref(trace *t, const bp_value *v, bp_value *to)
         return list_to_refs(t, v, to);
     if (v->kind == BP_VALUE_STRING)
         *to = value_copy(&t->arena, v, &ok);
+    if (v->kind == BP_VALUE_NODE) {
+        to->v.node = trace_number_ref(t, v->v.node);
+        return to->v.node != 0;
+    }
     if (v->kind != BP_VALUE_TENSOR)
         return ok || (trace_nomem(t), false);
     const bp_tensor *h = v->v.tensor;
     if (h->flags & TENSOR_WRAPPED_NUMBER && !tensor_is_fake(h)) {
-        *to = trace_number_of(h);
+        *to = number_value(h);
         return true;
     }
     *to = (bp_value){.kind = BP_VALUE_NODE, .v.node = trace_read(t, h)};
@@ -353,6 +349,7 @@ void trace_destroy(trace *t)
     vec_fini(&t->segments);
     vec_fini(&t->guesses);
     vec_fini(&t->answers);
+    vec_fini(&t->numbers);
     vec_fini(&t->flats);
     arena_fini(&t->arena);
     free(t);

@@ -111,6 +111,16 @@ typedef struct {
 
 typedef struct { const storage *real; bp_tensor *fake; } trace_flat;
 
+/* A number that stays symbolic (C2.5). Only tensors cross a break, so that each segment that uses it reads it anew. */
+typedef struct {
+    ref value;                    /* of the tensor that it is the element of */
+    bp_dtype dtype;
+    uint32_t held;                /* the handle that carries it over an opaque step */
+    uint32_t segment;             /* that has read it last, from 1; 0: none */
+    ref node;                     /* which gives it there */
+    bp_value real;                /* once the trace has resumed; NONE: it could not be computed */
+} trace_number;
+
 struct trace {
     dispatch_mode mode;           /* first */
     struct trace *outer;          /* the one around it that has resumed, on this context */
@@ -137,6 +147,7 @@ struct trace {
     uint64_t rng;                 /* increment so far */
     ambient modes;                /* of the context when the call began */
     uint64_t seed, offset;        /* its generator then */
+    VEC(trace_number) numbers;    /* by their place in a symbol */
     VEC(trace_flat) flats;        /* fakes of whole input storages */
 };
 
@@ -155,6 +166,9 @@ bp_tensor *trace_attr(trace *t, struct bp_module *m, const char *name);
 /* Answers bp_is_true and kin. false: the capture has ended; the answer is then by turns. */
 bool trace_ask(trace *t, enum ask_kind kind, bp_tensor *h, outcome *out);
 
+/* The element of h as a number that stays symbolic; one that folds to a constant is that constant. */
+bp_status trace_item(trace *t, bp_tensor *h, bp_scalar *out);
+
 /* -- between the files of a trace -- */
 /* Ends the capture: the first reason counts. Everything after it does nothing. Returns a code that is not 0. */
 BP_PRINTF(3, 4) bp_status trace_stop(trace *t, enum trace_end why, const char *fmt, ...);
@@ -168,8 +182,6 @@ bp_status trace_node(trace *t, const op_row *op, const bp_value *args, bp_tensor
 /* Appends an item after comparing it with the expected one. */
 bp_status trace_emit(trace *t, const item *it);
 bp_status trace_cut(trace *t);
-/* A number that stands for a tensor, as a number. */
-bp_value trace_number_of(const bp_tensor *wrapped);
 /* A copy of args in which each handle is the ref of its current value. */
 bp_value *trace_refs(trace *t, const bp_value *args, uint32_t nargs);
 bp_tensor *trace_fake(trace *t, ref r);
@@ -178,6 +190,21 @@ trace_handle *trace_handle_of(trace *t, const bp_tensor *h);
 uint32_t trace_add_handle(trace *t, bp_tensor *h, fake_storage *fs, uint32_t parent);
 fake_storage *trace_add_storage(trace *t, int32_t source, ref cur);
 
+/* number.c */
+/* The node that gives a symbolic number in this segment. 0: the capture has ended. */
+ref trace_number_ref(trace *t, uint32_t sym);
+/* A copy of args, in scratch, with numbers in the places of symbolic ones; args itself when it has none. NULL: an error
+ * that the context has. */
+const bp_value *trace_hints(trace *t, const bp_value *args, uint32_t nargs, bool other);
+/* Symbolic numbers outlive an opaque step: before it each is given a storage of its own, which the step's commit makes;
+ * behind it that is what they are read from. */
+bp_status trace_hold_numbers(trace *t);
+void trace_release_numbers(trace *t);
+bp_status trace_renew_numbers(trace *t);
+/* Computes every symbolic number: the trace is about to resume. */
+void trace_settle_numbers(trace *t);
+/* The number that a symbol of a resumed trace stands for. False: there is none. */
+bool capture_real_number(bp_ctx *c, uint32_t sym, bp_value *to);
 /* storage.c: values of handles */
 ref trace_read(trace *t, const bp_tensor *h);                         /* 0: the capture has ended */
 bp_status trace_write(trace *t, const bp_tensor *h, ref value);

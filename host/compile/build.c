@@ -210,7 +210,8 @@ static void add_node(mapping *m, const item *it)
     if (b->failed)
         return;
     node_id n = graph_call(g, NULL, it->node.op->target, args, nargs, kw, nkw);
-    graph_set_metas(g, n, it->node.metas, it->node.nresults);
+    if (!(it->node.op->flags & OP_ITEM))
+        graph_set_metas(g, n, it->node.metas, it->node.nresults);
     graph_set_site(g, n, it->file, it->line);
     if (it->node.returns_list || it->node.nresults > 1)
         add_getitems(b, it, n, at);

@@ -49,7 +49,7 @@ static step open_break(call *k, tree_node *n, outcome out)
         code_count(k->st, opened, 1);
         log_warn(k->c->rt,
                  "%s at %s:%d in \"%s\" has given %u different values (%s ...); further ones run eagerly: keep "
-                 "the value on tensors with bp_where, or make it an argument",
+                 "the value on tensors with bp_where, pass it on by bp_item_sym, or make it an argument",
                  ask_name(n->term->brk.ask), n->term->file ? n->term->file : "?", n->term->line, k->g->code->is.name,
                  node_place_count(n), buf_text(&values));
         buf_fini(&values);

@@ -110,7 +110,8 @@ static void grow(supply *s, tree_node *maker)
     if (++l->growths <= GROWTH_LIMIT)
         return;
     for (ref r = maker->first_value; r < maker->end_value; r++)
-        s->failed |= !segment_list_add(l, node_position(maker, r));
+        if (!(path_item_of(maker, r)->node.op->flags & OP_ITEM)) /* a number does not cross a break */
+            s->failed |= !segment_list_add(l, node_position(maker, r));
 }
 
 static void need(supply *s, ref r)

@@ -12,6 +12,7 @@ typedef struct {
     bp_tensor *one;
     bp_tensor **list; /* n, each a reference */
     bp_value value;
+    bp_dtype guessed;   /* of a value that stands for what a fake lacks: the type of that fake */
 } slot;
 
 typedef struct {
@@ -26,6 +27,7 @@ typedef struct {
     bp_tensor **outputs;
     graph_on_node on_node;
     void *arg;
+    bool has_guess, other; /* of the arguments that are resolved */
     VEC(bp_tensor *) made; /* 0-d tensors made of numbers for the node that runs */
 } run;
 
@@ -42,7 +44,7 @@ static void empty_slot(slot *s)
 
 static void set_tensor(slot *s, bp_tensor *t)
 {
-    *s = (slot){SLOT_TENSOR, 1, t, NULL, {0}};
+    *s = (slot){.kind = SLOT_TENSOR, .n = 1, .one = t};
 }
 
 /* What on_node is shown: the slot's tensors. */
@@ -115,7 +117,10 @@ static bp_status resolve_node(run *r, node_id n, bp_value *out)
     switch (s->kind) {
     case SLOT_TENSOR: *out = (bp_value){BP_VALUE_TENSOR, 0, {.tensor = s->one}}; return BP_OK;
     case SLOT_LIST: return list_of_slot(r, s, out);
-    case SLOT_VALUE: *out = s->value; return BP_OK;
+    case SLOT_VALUE:
+        r->has_guess |= s->guessed != 0;
+        *out = s->guessed ? value_unknown(s->guessed, r->other) : s->value;
+        return BP_OK;
     default: return ctx_fail(r->c, BP_INTERNAL, "node \"%s\" has no value", graph_get(r->g, n)->name);
     }
 }
@@ -178,14 +183,14 @@ static bp_status keep_results(run *r, op_call *k)
     slot *s = &r->slots[r->at];
     bool list = k->returns_list || k->op->schema->nreturns > 1;
     if (k->op->flags & OP_ITEM) {
-        *s = (slot){SLOT_VALUE, 0, NULL, NULL, k->item};
+        *s = (slot){.kind = SLOT_VALUE, .value = k->item};
         return BP_OK;
     }
     if (!list) {
         set_tensor(s, k->nout ? k->out[0] : NULL);
         return BP_OK;
     }
-    *s = (slot){SLOT_LIST, k->nout, NULL, malloc((k->nout ? k->nout : 1) * sizeof(bp_tensor *)), {0}};
+    *s = (slot){.kind = SLOT_LIST, .n = k->nout, .list = malloc((k->nout ? k->nout : 1) * sizeof(bp_tensor *))};
     if (s->list && k->nout)
         memcpy(s->list, k->out, k->nout * sizeof *k->out);
     if (s->list)
@@ -195,11 +200,39 @@ static bp_status keep_results(run *r, op_call *k)
     return ctx_nomem(r->c);
 }
 
+/* A value that only a run tells, among fakes: it must not decide what results look like. */
+static bp_status check_guess(run *r, const graph_node *n, const bp_value *args)
+{
+    bp_value *others = NULL;
+    r->other = true;
+    bp_status st = bind_args(r, n, &others);
+    r->other = false;
+    TRY(st);
+    if (n->row->functional || op_same_results(r->c, n->row, args, others))
+        return BP_OK;
+    return ctx_fail(r->c, BP_UNIMPLEMENTED, "the shape that \"%s\" gives depends on a value that only a run tells",
+                    n->name);
+}
+
+static bool guess_item(run *r, const graph_node *n, const bp_value *args)
+{
+    const bp_tensor *t = n->row->flags & OP_ITEM && n->row->schema->nargs == 1 ? arg_tensor(args, 0) : NULL;
+    if (!t || !tensor_is_fake(t))
+        return false;
+    r->slots[r->at] = (slot){.kind = SLOT_VALUE, .guessed = t->dtype};
+    return true;
+}
+
 static bp_status call_operator(run *r, const graph_node *n)
 {
     op_call k = {.op = n->row};
     bp_value *args = NULL;
+    r->has_guess = false;
     TRY(bind_args(r, n, &args));
+    if (guess_item(r, n, args))
+        return BP_OK;
+    if (r->has_guess)
+        TRY(check_guess(r, n, args));
     k.args = args;
     k.nargs = n->row->schema->nargs;
     TRY(op_dispatch(r->c, &k));

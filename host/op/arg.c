@@ -4,8 +4,24 @@
  * and answers an absent one with the neutral value that op.h names. */
 #include "host/op/op.h"
 
+bp_value value_symbol(uint32_t sym)
+{
+    return (bp_value){.kind = BP_VALUE_NODE, .v.node = sym};
+}
+
+bp_value value_unknown(bp_dtype d, bool other)
+{
+    if (d == BP_BOOL)
+        return value_bool(other);
+    if (dtype_is_complex(d))
+        return (bp_value){.kind = BP_VALUE_COMPLEX, .v.f = {other ? 0.25 : 0.5, 0}};
+    return dtype_is_float(d) ? value_float(other ? 0.25 : 0.5) : value_int(other ? 2 : 3);
+}
+
 bp_value value_scalar(bp_scalar s)
 {
+    if (s.sym && s.kind != BP_SCALAR_UNSET)
+        return value_symbol(s.sym);
     switch (s.kind) {
     case BP_SCALAR_BOOL: return value_bool(s.v.i != 0);
     case BP_SCALAR_INT: return value_dim((bp_dim){s.v.i, s.sym, 0});

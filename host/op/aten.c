@@ -101,10 +101,15 @@ bp_value pack_int(aten_call *k, uint32_t i, int64_t v)
     return value_int(v);
 }
 
+static bp_value dim_value(bp_dim d)
+{
+    return d.sym ? value_symbol(d.sym) : value_dim(d);
+}
+
 bp_value pack_dim(aten_call *k, uint32_t i, bp_dim d)
 {
     (void)k, (void)i;
-    return value_dim(d);
+    return dim_value(d);
 }
 
 bp_value pack_float(aten_call *k, uint32_t i, double v)
@@ -126,7 +131,7 @@ bp_value pack_dims(aten_call *k, uint32_t i, bp_dims d)
     if (!items)
         return default_of(k, i);
     for (uint32_t j = 0; j < d.n; j++)
-        items[j] = g && g->ty.type == TYPE_BOOL ? value_bool(d.at[j].value != 0) : value_dim(d.at[j]);
+        items[j] = g && g->ty.type == TYPE_BOOL ? value_bool(d.at[j].value != 0) : dim_value(d.at[j]);
     return value_list(items, d.n);
 }
 

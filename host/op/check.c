@@ -167,6 +167,14 @@ static bp_status look_at_all(bp_ctx *c, const op_row *op, prepared *p)
     return BP_OK;
 }
 
+static bool holds_symbol(const bp_value *v)
+{
+    for (uint32_t k = 0; v->kind == BP_VALUE_LIST && k < v->count; k++)
+        if (holds_symbol(&v->v.items[k]))
+            return true;
+    return v->kind == BP_VALUE_NODE;
+}
+
 static bp_status check_argument(bp_ctx *c, const op_row *op, prepared *p, uint32_t i)
 {
     const bp_value *v = &p->args[i];
@@ -178,6 +186,9 @@ static bp_status check_argument(bp_ctx *c, const op_row *op, prepared *p, uint32
         op_fail(c, op, BP_INVALID_ARGUMENT, "argument \"%s\" is NULL, expected a tensor", g->name);
         return c->diag.code;
     }
+    if (holds_symbol(v))
+        return op_fail(c, op, BP_FAILED_PRECONDITION,
+                       "argument \"%s\" is a symbolic number of a capture that has ended", g->name);
     if (!schema_fits(&g->ty, v))
         return does_not_fit(c, op, i, v);
     return g->ty.type == TYPE_TENSOR ? wrap_argument(c, op, p, i) : BP_OK;

@@ -99,6 +99,9 @@ bp_status op_run_fake(bp_ctx *c, op_call *k);
 void mode_init_fake(dispatch_mode *m);
 /* The rule alone: fills *out, whose arrays live in the scratch arena. Checks arguments first, as eager does. */
 bp_status op_infer(bp_ctx *c, const op_row *op, const bp_value *args, shape_call *out);
+/* Whether a call's results have equal metadata for two lists of arguments. False when the rule refuses either; the
+ * context has no error afterwards that it did not have before. */
+bool op_same_results(bp_ctx *c, const op_row *op, const bp_value *a, const bp_value *b);
 /* Fills defaults: positional values and named ones -> one a schema argument (in scratch). Errors name the argument. */
 bp_status op_bind(bp_ctx *c, const op_row *op, const bp_value *pos, uint32_t npos, const char *const *names,
                   const bp_value *named, uint32_t nnamed, bp_value **args);
@@ -131,6 +134,12 @@ static inline bp_value value_list(const bp_value *items, uint32_t n)
     return (bp_value){.kind = BP_VALUE_LIST, .count = n, .v.items = items};
 }
 bp_value value_scalar(bp_scalar s);                            /* UNSET: None */
+/* A number that only a run tells, as an argument: whoever captures knows what it stands for. Without a capture such a
+ * call is refused. */
+bp_value value_symbol(uint32_t sym);
+/* A number in its place for shape rules, of the kind that an element of that type is; other: a different one, so that
+ * what depends on it shows. */
+bp_value value_unknown(bp_dtype d, bool other);
 /* A list of n numbers, in the scratch arena; None when memory is used up (the context says so). */
 bp_value value_ints(bp_ctx *c, const int64_t *at, uint32_t n);
 bp_value value_dims(bp_ctx *c, const bp_dim *at, uint32_t n);

@@ -211,6 +211,34 @@ bp_status op_run_fake(bp_ctx *c, op_call *k)
     return run(c, k, true);
 }
 
+/* -- results that two lists of arguments share --------------------------------------------------------------------- */
+
+static bool same_out(const shape_out *a, const shape_out *b)
+{
+    if (a->absent != b->absent || a->unknown != b->unknown || a->alias_of != b->alias_of)
+        return false;
+    if (a->absent || a->unknown)
+        return true;
+    if (a->meta.dtype != b->meta.dtype || a->meta.rank != b->meta.rank || !dim_eq(a->meta.offset, b->meta.offset))
+        return false;
+    for (uint32_t d = 0; d < a->meta.rank; d++)
+        if (!dim_eq(a->meta.sizes[d], b->meta.sizes[d]) || !dim_eq(a->meta.strides[d], b->meta.strides[d]))
+            return false;
+    return true;
+}
+
+bool op_same_results(bp_ctx *c, const op_row *op, const bp_value *a, const bp_value *b)
+{
+    diag before = c->diag;
+    shape_call x, y;
+    diag_clear(&c->diag);
+    bool same = op_infer(c, op, a, &x) == BP_OK && op_infer(c, op, b, &y) == BP_OK && x.nout == y.nout;
+    for (uint32_t i = 0; same && i < x.nout; i++)
+        same = same_out(&x.out[i], &y.out[i]);
+    c->diag = before;
+    return same;
+}
+
 /* -- kernels made of other operators ------------------------------------------------------------------------------- */
 
 bp_tensor *op_call1(bp_ctx *c, uint32_t row, uint32_t npos, const bp_value *pos)

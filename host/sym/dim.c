@@ -3,12 +3,12 @@
 #include "sdk/base/checked.h"
 #include <inttypes.h>
 
-/* Both are constants; INTERNAL otherwise. */
+/* Both are constants; UNIMPLEMENTED otherwise. */
 static bool known(bp_ctx *c, bp_dim a, bp_dim b)
 {
     if (dim_is_const(a) && dim_is_const(b))
         return true;
-    ctx_fail(c, BP_INTERNAL, "size symbol %u where only constant sizes are supported", a.sym ? a.sym : b.sym);
+    ctx_fail(c, BP_UNIMPLEMENTED, "a number that only a run tells (bp_item_sym) stands where a size must be known");
     return false;
 }
 

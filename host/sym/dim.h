@@ -1,5 +1,5 @@
-/* Arithmetic of sizes. Only constants occur yet: sym is 0 throughout, and anything else is an INTERNAL error that says
- * so. Every shape rule goes through these functions, so that symbols can come without touching a rule. */
+/* Arithmetic of sizes. Only constants can be computed with: a symbol is an UNIMPLEMENTED error that says so. Every
+ * shape rule goes through these functions, so that symbols can come without touching a rule. */
 #ifndef HOST_SYM_DIM_H
 #define HOST_SYM_DIM_H
 #include "host/base/ctx.h"

@@ -178,8 +178,8 @@ static void put_default(buf *out, const schema_arg *a)
 /* The member as the C type that the overload's function wants. */
 static void put_value(buf *out, const field *f, const schema_arg *a)
 {
-    static const char *const convert[] = {[CARRY_INT] = "bp_int_of_", [CARRY_BOOL] = "bp_int_of_", [CARRY_DIM] =
-                                          "bp_dim_of_scalar_", [CARRY_FLOAT] = "bp_float_of_"};
+    static const char *const convert[] = {[CARRY_INT] = "bp_int_in_(a.c, ", [CARRY_BOOL] = "bp_int_in_(a.c, ",
+                                          [CARRY_DIM] = "bp_dim_of_scalar_(", [CARRY_FLOAT] = "bp_float_in_(a.c, "};
     enum carrier k = carrier_of(&a->ty);
     const char *member = f->k == CARRY_ANY ? k == CARRY_TENSOR ? ".tensor" : ".number" : "";
     if (f->k == k || (f->k == CARRY_ANY && (k == CARRY_TENSOR || k == CARRY_SCALAR))) {
@@ -198,11 +198,11 @@ static void put_value(buf *out, const field *f, const schema_arg *a)
     const char *lift = k == CARRY_DIM ? "bp_dim_of(" : "", *end = k == CARRY_DIM ? ")" : "";
     const char *cast = k == CARRY_BOOL ? "0 != " : "";
     if (f->k == CARRY_SCALAR && a->has_default) {
-        buf_printf(out, "a.%s.kind ? %s%s(a.%s) : %s", f->name, cast, convert[k], f->name, lift);
+        buf_printf(out, "a.%s.kind ? %s%sa.%s) : %s", f->name, cast, convert[k], f->name, lift);
         put_default(out, a);
         buf_puts(out, end);
     } else {
-        buf_printf(out, "%s%s(a.%s%s)", cast, convert[k], f->name, member);
+        buf_printf(out, "%s%sa.%s%s)", cast, convert[k], f->name, member);
     }
 }
 

@@ -71,6 +71,16 @@ static inline bp_dim bp_dim_same_(bp_dim d) { return d; }
 static inline bp_scalar bp_scalar_same_(bp_scalar s) { return s; }
 static inline int64_t bp_int_of_(bp_scalar s) { return s.kind == BP_SCALAR_FLOAT ? (int64_t)s.v.f[0] : s.v.i; }
 static inline double bp_float_of_(bp_scalar s) { return s.kind == BP_SCALAR_FLOAT ? s.v.f[0] : (double)s.v.i; }
+/* The same where an operator takes a plain number: one that stays symbolic is an error there. */
+static inline bp_scalar bp_plain_(bp_ctx *c, bp_scalar s)
+{
+    if (s.sym)
+        bp_raise_(c, BP_UNIMPLEMENTED, "a symbolic number stands where the operator takes a plain one: ask for it with "
+                                       "bp_item_int or bp_item_float");
+    return s;
+}
+static inline int64_t bp_int_in_(bp_ctx *c, bp_scalar s) { return bp_int_of_(bp_plain_(c, s)); }
+static inline double bp_float_in_(bp_ctx *c, bp_scalar s) { return bp_float_of_(bp_plain_(c, s)); }
 static inline bp_dim bp_dim_of_scalar_(bp_scalar s)
 {
     bp_dim d = {0, 0, 0};

@@ -136,6 +136,14 @@ BP_EXPORT double bp_item_float_at(bp_ctx *c, bp_tensor *t, const char *file, int
 #define bp_item_int(c, t) bp_item_int_at((c), (t), __FILE__, __LINE__)
 #define bp_item_float(c, t) bp_item_float_at((c), (t), __FILE__, __LINE__)
 
+/* The value of a one-element tensor as a number that stays symbolic under capture: no break, and every Scalar or SymInt
+ * argument of an operator takes it (BP_DIM and BP_DIMS too). Its kind is the tensor's: bool, int, float or complex; under
+ * capture its `v` is 0, for the operators alone know it. It lives as long as the captured function runs. A size of a
+ * result that would depend on it is computed eagerly. */
+BP_EXPORT bp_scalar bp_item_sym(bp_ctx *c, bp_tensor *t);
+BP_EXPORT bp_scalar bp_item_sym_at(bp_ctx *c, bp_tensor *t, const char *file, int32_t line);
+#define bp_item_sym(c, t) bp_item_sym_at((c), (t), __FILE__, __LINE__)
+
 /* -- captured functions -------------------------------------------------------------------------------------------- */
 
 typedef void (*bp_fn)(bp_ctx *c, bp_frame *f);
