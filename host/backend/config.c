@@ -296,6 +296,12 @@ int64_t config_int(bp_runtime *rt, enum config_key k)
     return number;
 }
 
+const _Atomic int64_t *config_watch(bp_runtime *rt, enum config_key k)
+{
+    backend_room *room = backend_room_of(rt);
+    return room ? &room->config.number[k] : NULL;
+}
+
 const char *config_str(bp_runtime *rt, enum config_key k)
 {
     backend_room *room = backend_room_of(rt);

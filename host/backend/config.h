@@ -57,6 +57,8 @@ bp_status config_load(config *cfg, const char *file);
 /* -- readers; a runtime without memory for its config has the defaults -- */
 /* Of BOOL (0, 1), INT, TIME (milliseconds) and CHOICE (place in the list) keys of [host]. */
 int64_t config_int(bp_runtime *rt, enum config_key k);
+/* Where that number lies, for whoever reads it at every call; as long as the runtime lives. NULL: out of memory. */
+const _Atomic int64_t *config_watch(bp_runtime *rt, enum config_key k);
 /* Of any key of [host], as text. Valid for the runtime's life. */
 const char *config_str(bp_runtime *rt, enum config_key k);
 /* Whether the program itself set a key of [host] (config_set). */

@@ -132,12 +132,28 @@ bp_status trace_state(trace *t, item *state)
 
 /* -- the end ------------------------------------------------------------------------------------------------------- */
 
+/* The usual end, which a call commits without looking for what is shared. */
+static bool is_plain(const item *end)
+{
+    for (uint32_t i = 0; i < end->end.nouts; i++) {
+        const out_spec *o = &end->end.outs[i];
+        if (!o->handle || o->source >= 0 || !ref_is_node(o->value) || !meta_eq(&o->meta, &o->base) ||
+            !dim_eq(o->meta.offset, o->base.offset))
+            return false;
+        for (uint32_t j = 0; j < i; j++)
+            if (o->storage == end->end.outs[j].storage || o->value == end->end.outs[j].value)
+                return false;
+    }
+    return !end->end.nwrites;
+}
+
 bp_status trace_finish(trace *t, bp_frame *f)
 {
     item end = {.kind = ITEM_END, .file = t->c->site_file, .line = t->c->site_line};
     end.end.rng_total = t->rng;
     TRY(add_outs(t, f, &end));
     TRY(add_writes(t, &end));
+    end.end.is_plain = is_plain(&end);
     TRY(trace_emit(t, &end));
     t->why = TRACE_RETURNED;
     return BP_OK;

@@ -58,11 +58,12 @@ static bp_status check_argument(bp_ctx *c, uint32_t i, const bp_value *v)
 
 bp_status args_check(bp_ctx *c, const bp_args *args)
 {
-    for (uint32_t i = 0; args && i < args->n; i++) {
-        const bp_value *v = &args->at[i];
+    if (!args)
+        return BP_OK;
+    for (const bp_value *v = args->at, *end = v + args->n; v < end; v++) {
         const bp_tensor *t = v->kind == BP_VALUE_TENSOR ? v->v.tensor : NULL;
         if (!t || (t->flags & TENSOR_POISONED))
-            TRY(check_argument(c, i, v));
+            TRY(check_argument(c, (uint32_t)(v - args->at), v));
     }
     return BP_OK;
 }

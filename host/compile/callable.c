@@ -64,7 +64,8 @@ bp_status callable_attach(bp_ctx *c, bp_callable *g, const bp_compile_options *o
         return c->diag.code;
     g->shared = g->code->is; /* strings are the code's */
     g->shared.region = 0;
-    return BP_OK;
+    g->check_capture = config_watch(c->rt, KEY_CHECK_CAPTURE);
+    return g->check_capture ? BP_OK : ctx_nomem(c);
 }
 
 static char *describe(const char *name, const char *file, int32_t line)

@@ -24,6 +24,7 @@ struct bp_callable {
     _Atomic(bp_callable *) forced; /* its likes with backends that a stance forced on it */
     bp_callable *next_forced;
     atomic_uint forced_by; /* of such a one: the setting that it serves */
+    const _Atomic int64_t *check_capture; /* where the config has it; NULL for a disabled one */
     bool rechecks;        /* BACKPLANE_VERIFY=capture, as it was when the callable was made */
     char *name;           /* of a disabled one: "name (file:line)", for reports */
 };

@@ -4,7 +4,7 @@
 
 static bool wants_recheck(call *k, const tree_node *n)
 {
-    int64_t mode = config_int(k->c->rt, KEY_CHECK_CAPTURE);
+    int64_t mode = atomic_load_explicit(k->g->check_capture, memory_order_relaxed);
     if (k->g->rechecks)
         mode = CHECK_CAPTURE_ALWAYS;
     if (mode == CHECK_CAPTURE_OFF || k->captured)

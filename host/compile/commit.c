@@ -76,10 +76,7 @@ static bp_status prepare_writes(commit *m)
  * as eager lays it out. Inputs are borrowed: their counts say nothing. */
 static bool fits(ref r, const bp_tensor *v, const tensor_meta *base)
 {
-    tensor_meta m;
-    tensor_get_meta(v, &m);
-    return ref_is_node(r) && atomic_load(&v->refs) == 1 && atomic_load(&v->store->refs) == 1 && meta_eq(&m, base) &&
-           dim_eq(m.offset, base->offset);
+    return ref_is_node(r) && atomic_load(&v->refs) == 1 && atomic_load(&v->store->refs) == 1 && tensor_has_meta(v, base);
 }
 
 /* A value that fits and that no output has yet; else a copy. */
@@ -257,10 +254,32 @@ bp_status call_commit_state(call *k, const item *state, bp_tensor **made)
     return st;
 }
 
+/* The usual end: every value becomes an output as it is. STEP_OK: one of them does not, and nothing is done. */
+static step commit_plain(call *k, const item *end)
+{
+    const uint32_t n = end->end.nouts;
+    for (uint32_t i = 0; i < n; i++) {
+        const bp_tensor *v = bind_get(&k->vals, end->end.outs[i].value);
+        if (!v || !fits(end->end.outs[i].value, v, &end->end.outs[i].base))
+            return STEP_OK;
+    }
+    if (outputs_reserve(k->c, k->outs, n) != BP_OK)
+        return STEP_FAILED;
+    for (uint32_t i = 0; i < n; i++) {
+        bp_tensor *t = bind_take(&k->vals, end->end.outs[i].value);
+        mark(t, end->end.outs[i].requires_grad);
+        k->outs->at[i] = scope_own(k->c, t);
+    }
+    k->c->rng_offset = k->rng_base + end->end.rng_total;
+    return STEP_DONE;
+}
+
 step call_commit(call *k, const tree_node *n)
 {
     const item *end = n->term;
     step s = call_recheck(k, n);
+    if (s == STEP_OK && end->end.is_plain)
+        s = commit_plain(k, end);
     if (s != STEP_OK)
         return s;
     enum { FEW_OUTS = 32, FEW_WRITES = 16 };

@@ -3,7 +3,7 @@
 #include "host/compile/stance.h"
 #include <stdlib.h>
 
-enum { FEW = 32 };
+enum { FEW = 128 };
 
 /* The node's use, built first if there is none or its list has grown. A longer list that cannot be had leaves the old
  * code serving; what it lacks comes from slices (C3.2). */
@@ -37,13 +37,21 @@ static step find_use(call *k, tree_node *n, segment_use **use)
     return s;
 }
 
+static bp_status miss_value(call *k, const segment_use *u)
+{
+    return ctx_ok(k->c) ? ctx_fail(k->c, BP_INTERNAL, "a value that %s needs is missing", u->seg->name)
+                        : k->c->diag.code;
+}
+
+/* Most are inputs of the call. */
 static bp_status take_inputs(call *k, const segment_use *u, bp_tensor **in)
 {
-    for (uint32_t i = 0; i < u->nin; i++) {
-        in[i] = call_value(k, u->in[i]);
+    const bp_value *inputs = k->vals.inputs;
+    for (uint32_t i = 0, n = u->nin, ninputs = k->vals.ninputs; i < n; i++) {
+        uint32_t at = u->in[i] ^ REF_INPUT; /* beyond every number of inputs when it is a ref of another kind */
+        in[i] = at < ninputs && inputs[at].kind == BP_VALUE_TENSOR ? inputs[at].v.tensor : call_value(k, u->in[i]);
         if (!in[i])
-            return ctx_ok(k->c) ? ctx_fail(k->c, BP_INTERNAL, "a value that %s needs is missing", u->seg->name)
-                                : k->c->diag.code;
+            return miss_value(k, u);
     }
     return BP_OK;
 }

@@ -45,6 +45,8 @@ static bool few_distinct(const guard_inputs *in, const uint8_t *marks, uint32_t 
 {
     const void *p[FEW];
     unsigned equal = 0;
+    if (n == 2 && marks[0] & marks[1])
+        return !guard_tensor(in, 0) || guard_tensor(in, 0) != guard_tensor(in, 1);
     for (uint32_t i = 0; i < n; i++) {
         const bp_tensor *t = marks[i] ? guard_tensor(in, i) : NULL;
         p[i] = t ? (const void *)t : (const void *)&p[i]; /* what is no tensor is equal to nothing */
@@ -87,9 +89,9 @@ static bool portion_distinct(pointer_set *s, const guard_inputs *in, const guard
     set_clear(s, n - begin);
     for (; i < n && count < PORTION; i++) {
         const bp_tensor *t = marks[i] == 1 ? guard_tensor(in, i) : NULL;
-        if (!t)
+        const void **at = t ? set_find(s, t) : NULL;
+        if (!at)
             continue;
-        const void **at = set_find(s, t);
         if (*at)
             return false;
         *at = t;
@@ -147,11 +149,19 @@ static bool alias_holds(const guard_rec *r, const guard_inputs *in)
     return t && t == guard_tensor(in, (uint32_t)r->word);
 }
 
-static inline bool holds(const guard_set *g, const guard_rec *r, const bp_ctx *c, const guard_inputs *in)
+static bool ambient_holds(const uint64_t *expected, const ambient *a)
+{
+    uint64_t now[sizeof *a / 8], differ = 0;
+    memcpy(now, a, sizeof *a);
+    for (size_t i = 0; i < sizeof *a / 8; i++)
+        differ |= now[i] ^ expected[i];
+    return differ == 0;
+}
+
+static bool holds(const guard_set *g, const guard_rec *r, const bp_ctx *c, const guard_inputs *in)
 {
     switch (r->kind) {
-    case GUARD_TENSOR: return tensor_holds(g, r, in);
-    case GUARD_AMBIENT: return memcmp(g->words + r->at, &c->ambient, sizeof c->ambient) == 0;
+    case GUARD_AMBIENT: return ambient_holds(g->words + r->at, &c->ambient);
     case GUARD_COUNT: return in->nargs == r->word;
     case GUARD_ALIAS: return alias_holds(r, in);
     case GUARD_DISTINCT: return distinct_holds(g, r, in);
@@ -164,9 +174,11 @@ static inline bool holds(const guard_set *g, const guard_rec *r, const bp_ctx *c
 const guard_rec *guard_first_failure(const guard_set *g, const bp_ctx *c, const guard_inputs *in)
 {
     const guard_rec *end = g->recs + g->nrecs;
-    for (const guard_rec *r = g->recs; r < end; r++)
-        if (__builtin_expect(!holds(g, r, c, in), 0))
+    for (const guard_rec *r = g->recs; r < end; r++) {
+        bool does = __builtin_expect(r->kind == GUARD_TENSOR, 1) ? tensor_holds(g, r, in) : holds(g, r, c, in);
+        if (__builtin_expect(!does, 0))
             return r;
+    }
     return NULL;
 }
 

@@ -108,6 +108,18 @@ static inline void *tensor_ptr(const bp_tensor *t)
     return t->store->data ? (char *)t->store->data + (size_t)t->offset.value * dtype_size(t->dtype) : NULL;
 }
 void tensor_get_meta(const bp_tensor *t, tensor_meta *out); /* borrows the arrays */
+/* Whether t, which is no fake, has this very metadata, the offset too. */
+static inline bool tensor_has_meta(const bp_tensor *t, const tensor_meta *m)
+{
+    if (t->dtype != m->dtype || t->rank != m->rank || t->device_kind != m->device.kind ||
+        t->device_index != m->device.index)
+        return false;
+    int64_t differ = (t->offset.value ^ m->offset.value) | m->offset.sym;
+    for (uint32_t d = 0; d < m->rank; d++)
+        differ |= (t->sizes[d].value ^ m->sizes[d].value) | (t->strides[d].value ^ m->strides[d].value) |
+                  m->sizes[d].sym | m->strides[d].sym;
+    return differ == 0;
+}
 void tensor_get_view(const bp_tensor *t, bp_view *out);
 bool tensor_is_contiguous(const bp_tensor *t);        /* row major; strides of sizes 0 and 1 do not matter */
 bool tensor_is_channels_last(const bp_tensor *t);     /* of rank 4 or 5; is_contiguous(memory_format=...) of PyTorch */
