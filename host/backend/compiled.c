@@ -189,7 +189,7 @@ bp_status run_view_input(bp_run *r, uint32_t i, bp_view *out)
     return align_input(r, i, align, out);
 }
 
-static void free_aligned(bp_run *r)
+RARE static void free_aligned(bp_run *r)
 {
     for (uint32_t i = 0; r->aligned && i < r->ninputs; i++)
         free(r->aligned[i]);
@@ -199,7 +199,7 @@ static void free_aligned(bp_run *r)
 
 /* -- running ------------------------------------------------------------------------------------------------------- */
 
-static void drop_outputs(bp_run *r)
+RARE static void drop_outputs(bp_run *r)
 {
     for (uint32_t i = 0; i < r->noutputs; i++) {
         tensor_unref(r->outputs[i]);
@@ -207,19 +207,23 @@ static void drop_outputs(bp_run *r)
     }
 }
 
-static bp_status check_all_made(bp_run *r)
+RARE static bp_status miss_output(bp_run *r, uint32_t missing)
 {
-    uint32_t made = 0, wanted = 0, missing = UINT32_MAX;
+    uint32_t made = 0, wanted = 0;
     for (uint32_t i = 0; i < r->noutputs; i++) {
         made += r->outputs[i] != NULL;
         wanted += r->expected[i] != NULL;
-        if (!r->outputs[i] && r->expected[i] && missing == UINT32_MAX)
-            missing = i;
     }
-    if (missing == UINT32_MAX)
-        return BP_OK;
     return run_say(r, BP_INTERNAL, "it made %u of %u outputs: output %u is missing", (unsigned)made, (unsigned)wanted,
-               (unsigned)missing);
+                   (unsigned)missing);
+}
+
+static bp_status check_all_made(bp_run *r)
+{
+    for (uint32_t i = 0; i < r->noutputs; i++)
+        if (!r->outputs[i] && r->expected[i])
+            return miss_output(r, i);
+    return BP_OK;
 }
 
 /* Puts the backend's name before what went wrong. */
@@ -244,7 +248,8 @@ static bp_status call_run(bp_compiled *k, bp_run *r)
     bool changed = protect_end(word);
     if (k->is_serial)
         pthread_mutex_unlock(&k->lock);
-    free_aligned(r);
+    if (r->aligned)
+        free_aligned(r);
     r->k = outer;
     r->aligned = aligned;
     if (changed)
@@ -253,17 +258,23 @@ static bp_status call_run(bp_compiled *k, bp_run *r)
     return st;
 }
 
+/* A run that returned st and did not do what it should. */
+RARE static bp_status tell_failure(bp_ctx *c, const bp_compiled *k, bp_run *r, bp_status st, bool has_reason)
+{
+    if (st != BP_OK && !has_reason && r->inner[0]) /* it hands on how an object failed that it ran */
+        return run_say(r, st, "%s", r->inner);
+    if (st != BP_OK && !has_reason)
+        run_say(r, st, "returned %s and gave no reason", status_name(st));
+    return name_backend(c, k);
+}
+
 static bp_status invoke_plugin(bp_ctx *c, bp_compiled *k, bp_run *r)
 {
     bp_status st = call_run(k, r);
     bool has_reason = c->diag.code != BP_OK;
     if (st == BP_OK && !has_reason && check_all_made(r) == BP_OK)
         return BP_OK;
-    if (st != BP_OK && !has_reason && r->inner[0]) /* it hands on how an object failed that it ran */
-        return run_say(r, st, "%s", r->inner);
-    if (st != BP_OK && !has_reason)
-        run_say(r, st, "returned %s and gave no reason", status_name(st));
-    return name_backend(c, k);
+    return tell_failure(c, k, r, st, has_reason);
 }
 
 static bp_status invoke_graph(bp_ctx *c, bp_compiled *k, bp_run *r)

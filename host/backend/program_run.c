@@ -9,14 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef struct {
-    bp_tensor *const *inputs;
-    const uint8_t *owned;
-    bp_tensor **outputs;
-    uint32_t ninputs, noutputs;
-} run_io;
-
-static bp_status run_program(bp_ctx *c, program *p, const run_io *io);
+static bp_status run_program(bp_ctx *c, program *p, const program_io *io);
 
 /* -- who answers --------------------------------------------------------------------------------------------------- */
 
@@ -26,7 +19,7 @@ bool group_answers(const group *g)
 }
 
 /* Blame has moved since the last look: of this callable or of the process, by this program's runs or others'. */
-static void look_again(program *p, uint32_t generation)
+RARE static void look_again(program *p, uint32_t generation)
 {
     for (uint32_t i = 0; i < p->ngroups; i++) {
         const backend *b = p->chain->links[p->groups[i].link].b;
@@ -58,7 +51,7 @@ static bp_status make_rest(bp_ctx *c, program *p, group *g, program **out)
 /* -- one group ----------------------------------------------------------------------------------------------------- */
 
 /* Outputs that are an input, or another output, are that very tensor, whatever the backend made. */
-static void share_outputs(const group *g, const run_io *io)
+static void share_outputs(const group *g, const program_io *io)
 {
     for (uint32_t i = 0; i < io->noutputs; i++) {
         uint32_t same = g->same_as[i], at = same & SAME_INDEX;
@@ -70,13 +63,13 @@ static void share_outputs(const group *g, const run_io *io)
     }
 }
 
-static bp_status run_own(bp_ctx *c, const group *g, const run_io *io)
+static HOT bp_status run_own(bp_ctx *c, const group *g, const program_io *io, bool is_strict)
 {
     bp_run r;
     r.host = g->compiled->host;
     r.c = c;
     r.inputs = io->inputs;
-    r.owned = io->owned;
+    r.owned = is_strict ? io->owned : NULL;
     r.outputs = io->outputs;
     r.expected = g->expected;
     r.ninputs = io->ninputs;
@@ -118,7 +111,7 @@ static void blame(const program *p, group *g, const diag *failure, program *rest
 
 /* The next link answers from the same inputs. When it cannot either, its error is the answer; when there is none, the
  * first one stays. */
-static bp_status fall_back(bp_ctx *c, program *p, group *g, const run_io *io, bp_status first)
+static bp_status fall_back(bp_ctx *c, program *p, group *g, const program_io *io, bp_status first)
 {
     program *rest;
     diag failure = c->diag;
@@ -132,7 +125,7 @@ static bp_status fall_back(bp_ctx *c, program *p, group *g, const run_io *io, bp
     return BP_OK;
 }
 
-static bp_status check_first_run(bp_ctx *c, const program *p, group *g, const run_io *io)
+static bp_status check_first_run(bp_ctx *c, const program *p, group *g, const program_io *io)
 {
     if (!p->verifies || atomic_exchange(&g->is_verified, true))
         return BP_OK;
@@ -145,15 +138,16 @@ static bp_status check_first_run(bp_ctx *c, const program *p, group *g, const ru
     return st;
 }
 
-static bp_status run_group(bp_ctx *c, program *p, group *g, const run_io *io)
+RARE static bp_status run_rest(bp_ctx *c, program *p, group *g, const program_io *io)
 {
-    if (!group_answers(g)) {
-        program *rest;
-        TRY(make_rest(c, p, g, &rest));
-        return run_program(c, rest, io);
-    }
-    uint64_t rng = c->rng_offset;
-    bp_status st = run_own(c, g, io);
+    program *rest;
+    TRY(make_rest(c, p, g, &rest));
+    return run_program(c, rest, io);
+}
+
+/* What becomes of a run that failed, or that is to be compared. */
+RARE static bp_status judge(bp_ctx *c, program *p, group *g, const program_io *io, bp_status st, uint64_t rng)
+{
     bool differs = false;
     if (st == BP_OK && p->verifies)
         differs = (st = check_first_run(c, p, g, io)) != BP_OK;
@@ -161,6 +155,20 @@ static bp_status run_group(bp_ctx *c, program *p, group *g, const run_io *io)
         return st;
     c->rng_offset = rng;
     return fall_back(c, p, g, io, st);
+}
+
+static HOT bp_status run_group(bp_ctx *c, program *p, group *g, const program_io *io)
+{
+    if (!group_answers(g))
+        return run_rest(c, p, g, io);
+    uint64_t rng = c->rng_offset;
+    bp_status st = run_own(c, g, io, chain_is_strict(p->chain));
+    return st == BP_OK && !p->verifies ? st : judge(c, p, g, io, st, rng);
+}
+
+static bp_status run_one(bp_ctx *c, program *p, group *g, const program_io *io)
+{
+    return run_group(c, p, g, io);
 }
 
 /* -- several groups ------------------------------------------------------------------------------------------------ */
@@ -187,7 +195,7 @@ static bool make_workspace(const program *p, bp_tensor **stack, workspace *w)
     return true;
 }
 
-static void fill_inputs(const program *p, const run_io *io, workspace *w)
+static void fill_inputs(const program *p, const program_io *io, workspace *w)
 {
     uint32_t next = 0;
     for (node_id n = p->gm->g.first; n; n = graph_get(&p->gm->g, n)->next) {
@@ -204,7 +212,8 @@ static bp_status step(bp_ctx *c, program *p, group *g, workspace *w)
     for (uint32_t i = 0; i < g->in.len; i++)
         w->in[i] = w->value[g->in.at[i]];
     memset(w->out, 0, g->out.len * sizeof *w->out);
-    TRY(run_group(c, p, g, &(run_io){w->in, NULL, w->out, g->in.len, g->out.len}));
+    program_io io = {.inputs = w->in, .outputs = w->out, .ninputs = g->in.len, .noutputs = g->out.len};
+    TRY(run_one(c, p, g, &io));
     for (uint32_t i = 0; i < g->out.len; i++)
         w->value[g->out.at[i]] = w->out[i];
     for (uint32_t i = 0; i < g->dies.len; i++) {
@@ -214,7 +223,7 @@ static bp_status step(bp_ctx *c, program *p, group *g, workspace *w)
     return BP_OK;
 }
 
-static void give_outputs(const program *p, const run_io *io, const workspace *w)
+static void give_outputs(const program *p, const program_io *io, const workspace *w)
 {
     const graph *g = &p->gm->g;
     const bp_value *list = io->noutputs ? &graph_get(g, graph_output_node(g))->args[0] : NULL;
@@ -225,7 +234,7 @@ static void give_outputs(const program *p, const run_io *io, const workspace *w)
     }
 }
 
-static bp_status run_groups(bp_ctx *c, program *p, const run_io *io)
+RARE static bp_status run_groups(bp_ctx *c, program *p, const program_io *io)
 {
     bp_tensor *stack[STACK_TENSORS];
     workspace w;
@@ -245,12 +254,17 @@ static bp_status run_groups(bp_ctx *c, program *p, const run_io *io)
 
 /* -- programs ------------------------------------------------------------------------------------------------------ */
 
-static bp_status run_program(bp_ctx *c, program *p, const run_io *io)
+static HOT bp_status run_program_hot(bp_ctx *c, program *p, const program_io *io)
 {
     uint32_t generation = atomic_load_explicit(&p->chain->room->generation, memory_order_acquire);
     if (generation != atomic_load_explicit(&p->seen, memory_order_acquire))
         look_again(p, generation);
     return p->is_whole ? run_group(c, p, &p->groups[0], io) : run_groups(c, p, io);
+}
+
+static bp_status run_program(bp_ctx *c, program *p, const program_io *io)
+{
+    return run_program_hot(c, p, io);
 }
 
 bp_status program_run(bp_ctx *c, program *p, program_io *io)
@@ -267,8 +281,7 @@ bp_status program_run(bp_ctx *c, program *p, program_io *io)
     uint64_t rng = c->rng_offset;
     c->modes = NULL;
     c->rng_offset = io->rng_base;
-    const uint8_t *owned = chain_is_strict(p->chain) ? io->owned : NULL;
-    bp_status st = run_program(c, p, &(run_io){io->inputs, owned, io->outputs, io->ninputs, io->noutputs});
+    bp_status st = run_program_hot(c, p, io);
     c->rng_offset = rng;
     c->modes = modes;
     return st;

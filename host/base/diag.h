@@ -33,6 +33,11 @@ bool status_by_name(const char *name, bp_status *out);
 /* What a chain does on a code: 'S'top, 'Q'uiet, 'D'ata, 'L'oud (a code outside the table is loud). */
 char status_chain(bp_status code);
 
+/* A function off the path of every call: kept apart, so that the path itself stays short. */
+#define RARE __attribute__((noinline, cold))
+/* A part of that path: entering and leaving a function costs as much as most of them do. */
+#define HOT inline __attribute__((always_inline))
+
 /* Returns from the calling function when expr is a failure. */
 #define TRY(expr)                    \
     do {                             \

@@ -3,17 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-void bind_init(bindings *b, bp_ctx *c, const bp_value *args, uint32_t nargs)
-{
-    b->c = c;
-    b->inputs = args;
-    b->ninputs = b->nargs = nargs;
-    b->own_inputs = b->inputs_inline;
-    b->values = b->values_inline;
-    b->inputs_cap = b->values_cap = BIND_INLINE;
-    b->nvalues = 0;
-}
-
 void bind_drop_values(bindings *b)
 {
     while (b->nvalues)
@@ -82,18 +71,15 @@ bp_status bind_push_input(bindings *b, const bp_value *v)
     return BP_OK;
 }
 
-bp_status bind_give(bindings *b, ref r, bp_tensor *t)
+bp_status bind_give_more(bindings *b, ref r, bp_tensor *t)
 {
-    if (b->nvalues == b->values_cap) {
-        void *to = grow(b->values, b->values_inline, b->nvalues, &b->values_cap, sizeof *b->values);
-        if (!to) {
-            tensor_unref(t);
-            return diag_nomem(&b->c->diag);
-        }
-        b->values = to;
+    void *to = grow(b->values, b->values_inline, b->nvalues, &b->values_cap, sizeof *b->values);
+    if (!to) {
+        tensor_unref(t);
+        return diag_nomem(&b->c->diag);
     }
-    b->values[b->nvalues++] = (bind_value){r, false, t};
-    return BP_OK;
+    b->values = to;
+    return bind_give(b, r, t);
 }
 
 bp_status bind_put(bindings *b, ref r, bp_tensor *t)
@@ -101,26 +87,9 @@ bp_status bind_put(bindings *b, ref r, bp_tensor *t)
     return bind_give(b, r, tensor_ref(t));
 }
 
-static bind_value *find(const bindings *b, ref r)
-{
-    for (uint32_t i = b->nvalues; i-- > 0;)
-        if (b->values[i].r == r)
-            return &b->values[i];
-    return NULL;
-}
-
-bp_tensor *bind_take(bindings *b, ref r)
-{
-    bind_value *v = find(b, r);
-    if (!v || v->is_lent)
-        return NULL;
-    v->is_lent = true;
-    return v->t;
-}
-
 bp_tensor *bind_get_other(bindings *b, ref r)
 {
-    const bind_value *v = find(b, r);
+    const bind_value *v = bind_find(b, r);
     if (v)
         return v->t;
     if (ref_kind(r) != REF_BASE)

@@ -19,7 +19,16 @@ typedef struct bindings {
 } bindings;
 
 /* Borrows the arguments and their tensors. */
-void bind_init(bindings *b, bp_ctx *c, const bp_value *args, uint32_t nargs);
+static inline void bind_init(bindings *b, bp_ctx *c, const bp_value *args, uint32_t nargs)
+{
+    b->c = c;
+    b->inputs = args;
+    b->ninputs = b->nargs = nargs;
+    b->own_inputs = b->inputs_inline;
+    b->values = b->values_inline;
+    b->inputs_cap = b->values_cap = BIND_INLINE;
+    b->nvalues = 0;
+}
 void bind_fini(bindings *b);
 void bind_reset(bindings *b); /* forgets values and attributes */
 void bind_drop_values(bindings *b); /* a commit: all values start anew */
@@ -30,10 +39,32 @@ static inline void bind_cut_inputs(bindings *b, uint32_t n) { b->ninputs = n; }
 /* Takes a reference of its own to t, as the value of r. */
 bp_status bind_put(bindings *b, ref r, bp_tensor *t);
 /* The same, but the caller's reference becomes its own, also when it fails. */
-bp_status bind_give(bindings *b, ref r, bp_tensor *t);
+bp_status bind_give_more(bindings *b, ref r, bp_tensor *t);
+static inline bp_status bind_give(bindings *b, ref r, bp_tensor *t)
+{
+    if (b->nvalues == b->values_cap)
+        return bind_give_more(b, r, t);
+    b->values[b->nvalues++] = (bind_value){r, false, t};
+    return BP_OK;
+}
+/* The value of r, or NULL: it has none. */
+static inline bind_value *bind_find(const bindings *b, ref r)
+{
+    for (uint32_t i = b->nvalues; i-- > 0;)
+        if (b->values[i].r == r)
+            return &b->values[i];
+    return NULL;
+}
 /* Gives out the reference to the value of r, which stays readable: the taker keeps it until bind_reset. NULL: there is
  * none of its own to give. */
-bp_tensor *bind_take(bindings *b, ref r);
+static inline bp_tensor *bind_take(bindings *b, ref r)
+{
+    bind_value *v = bind_find(b, r);
+    if (!v || v->is_lent)
+        return NULL;
+    v->is_lent = true;
+    return v->t;
+}
 bp_tensor *bind_get_other(bindings *b, ref r);
 /* Input i as a tensor; NULL when it is none. */
 static inline bp_tensor *bind_input(const bindings *b, uint32_t i)

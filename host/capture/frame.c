@@ -56,16 +56,25 @@ static bp_status check_argument(bp_ctx *c, uint32_t i, const bp_value *v)
     return BP_OK;
 }
 
+RARE static bp_status check_arguments(bp_ctx *c, const bp_args *args, uint32_t from)
+{
+    for (uint32_t i = from; i < args->n; i++)
+        TRY(check_argument(c, i, &args->at[i]));
+    return BP_OK;
+}
+
+/* The common case: all are tensors. */
+static inline bool is_good_tensor(const bp_value *v)
+{
+    return v->kind == BP_VALUE_TENSOR && v->v.tensor && !(((const bp_tensor *)v->v.tensor)->flags & TENSOR_POISONED);
+}
+
 bp_status args_check(bp_ctx *c, const bp_args *args)
 {
-    if (!args)
-        return BP_OK;
-    for (const bp_value *v = args->at, *end = v + args->n; v < end; v++) {
-        const bp_tensor *t = v->kind == BP_VALUE_TENSOR ? v->v.tensor : NULL;
-        if (!t || (t->flags & TENSOR_POISONED))
-            TRY(check_argument(c, (uint32_t)(v - args->at), v));
-    }
-    return BP_OK;
+    const bp_value *v = args ? args->at : NULL, *end = args ? v + args->n : NULL;
+    while (v < end && is_good_tensor(v))
+        v++;
+    return v == end ? BP_OK : check_arguments(c, args, (uint32_t)(v - args->at));
 }
 
 void frame_init(bp_frame *f, bp_ctx *c, const bp_value *args, uint32_t nargs, void *user)
@@ -115,7 +124,7 @@ static bp_tensor **array_in_scope(bp_ctx *c, uint32_t n)
     return scope_own(c, holder) ? at : NULL;
 }
 
-bp_status outputs_reserve(bp_ctx *c, bp_outputs *outs, uint32_t n)
+bp_status outputs_reserve_more(bp_ctx *c, bp_outputs *outs, uint32_t n)
 {
     if (outs->at && outs->cap) {
         if (n > outs->cap)

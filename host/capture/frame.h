@@ -28,7 +28,14 @@ bp_status frame_run(bp_frame *f, bp_fn fn);
 /* Hands the results to the context's scope and lists them in outs. */
 bp_status frame_give(bp_frame *f, bp_outputs *outs);
 /* Makes room for n results in outs: checks a caller's array, or makes one that lives as long as the scope. */
-bp_status outputs_reserve(bp_ctx *c, bp_outputs *outs, uint32_t n);
+bp_status outputs_reserve_more(bp_ctx *c, bp_outputs *outs, uint32_t n);
+static inline bp_status outputs_reserve(bp_ctx *c, bp_outputs *outs, uint32_t n)
+{
+    if (!outs->at || n > outs->cap)
+        return outputs_reserve_more(c, outs, n);
+    outs->n = n;
+    return BP_OK;
+}
 
 /* -- a context's part in captures -- */
 typedef struct {

@@ -72,7 +72,7 @@ typedef struct item {
             uint32_t nouts, nwrites;
             uint64_t rng_total;   /* by which the generator moves */
             const step_spec *step; /* of ITEM_STEP */
-            bool is_plain;        /* each output is whole, made by the function and shares nothing; nothing is written */
+            bool is_plain;        /* each output is whole, made here and shares nothing; nothing is written */
         } end;
     };
 } item;

@@ -147,11 +147,14 @@ static void end(call *k)
 {
     for (uint32_t i = k->next_fresh; i < k->fresh.len; i++)
         node_destroy(k->fresh.at[i]); /* never published */
-    vec_fini(&k->fresh);
-    vec_fini(&k->guesses);
+    if (k->captured) {
+        vec_fini(&k->fresh);
+        vec_fini(&k->guesses);
+    }
     for (uint32_t i = 0; i < k->steps.len; i++)
         step_record_free(k->steps.at[i]);
-    vec_fini(&k->steps);
+    if (k->steps.at)
+        vec_fini(&k->steps);
     call_release(k);
     bind_fini(&k->vals);
 }
@@ -213,7 +216,7 @@ static bp_status call_under_stance(bp_ctx *c, bp_callable *g, const bp_args *inp
     return call_inside(c, g, inputs, outs, stance);
 }
 
-static bp_status call_now(bp_ctx *c, bp_callable *g, const bp_args *inputs, bp_outputs *outputs)
+static HOT bp_status call_now(bp_ctx *c, bp_callable *g, const bp_args *inputs, bp_outputs *outputs)
 {
     c->busy++;
     bp_status st = call_under_stance(c, g, inputs, outputs);
@@ -222,7 +225,7 @@ static bp_status call_now(bp_ctx *c, bp_callable *g, const bp_args *inputs, bp_o
 }
 
 /* A function that has resumed knows its inputs by handles: it passes the inputs, and gets its handles back. */
-static bp_status call_from_resumed(bp_ctx *c, bp_callable *g, const bp_args *inputs, bp_outputs *outputs)
+RARE static bp_status call_from_resumed(bp_ctx *c, bp_callable *g, const bp_args *inputs, bp_outputs *outputs)
 {
     capture_slot *slot = capture_slot_get(c);
     trace *t = slot->resumed;

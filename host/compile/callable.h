@@ -126,6 +126,10 @@ step call_step(call *k, tree_node *n, outcome *out);
 step call_resume(call *k);
 /* check.c: check_capture: the function is captured again before a commit, and must record the same. */
 step call_recheck(call *k, const tree_node *n);
+static inline bool call_may_recheck(const call *k)
+{
+    return k->g->rechecks || atomic_load_explicit(k->g->check_capture, memory_order_relaxed) != CHECK_CAPTURE_OFF;
+}
 
 /* Resolves the backend, and finds or makes the code. */
 bp_status callable_attach(bp_ctx *c, bp_callable *g, const bp_compile_options *o, const char *name, const char *file,

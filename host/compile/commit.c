@@ -12,7 +12,7 @@ typedef struct {
     const item *end;
     bp_tensor **outs;      /* a reference each, but for equal ones, and for what is borrowed */
     bp_tensor **bases;     /* by output: the storage's whole, at the first output of that storage; a reference, unless
-                            * it is that output itself */
+                              it is that output itself */
     write_job *jobs;
     bool is_last;          /* the call ends here: values may become outputs, since nothing reads them behind it */
 } commit;
@@ -74,9 +74,10 @@ static bp_status prepare_writes(commit *m)
 
 /* Whether a value can be an output as it is: it was made in this call, nobody else holds its memory, and it is laid out
  * as eager lays it out. Inputs are borrowed: their counts say nothing. */
-static bool fits(ref r, const bp_tensor *v, const tensor_meta *base)
+static inline bool fits(ref r, const bp_tensor *v, const tensor_meta *base)
 {
-    return ref_is_node(r) && atomic_load(&v->refs) == 1 && atomic_load(&v->store->refs) == 1 && tensor_has_meta(v, base);
+    return ref_is_node(r) && atomic_load(&v->refs) == 1 && atomic_load(&v->store->refs) == 1 &&
+           tensor_has_meta(v, base);
 }
 
 /* A value that fits and that no output has yet; else a copy. */
@@ -259,8 +260,9 @@ static step commit_plain(call *k, const item *end)
 {
     const uint32_t n = end->end.nouts;
     for (uint32_t i = 0; i < n; i++) {
-        const bp_tensor *v = bind_get(&k->vals, end->end.outs[i].value);
-        if (!v || !fits(end->end.outs[i].value, v, &end->end.outs[i].base))
+        const out_spec *o = &end->end.outs[i];
+        const bind_value *v = bind_find(&k->vals, o->value);
+        if (!v || !fits(o->value, v->t, &o->base))
             return STEP_OK;
     }
     if (outputs_reserve(k->c, k->outs, n) != BP_OK)
@@ -277,7 +279,7 @@ static step commit_plain(call *k, const item *end)
 step call_commit(call *k, const tree_node *n)
 {
     const item *end = n->term;
-    step s = call_recheck(k, n);
+    step s = call_may_recheck(k) ? call_recheck(k, n) : STEP_OK;
     if (s == STEP_OK && end->end.is_plain)
         s = commit_plain(k, end);
     if (s != STEP_OK)

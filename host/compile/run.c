@@ -7,19 +7,17 @@ enum { FEW = 128 };
 
 /* The node's use, built first if there is none or its list has grown. A longer list that cannot be had leaves the old
  * code serving; what it lacks comes from slices (C3.2). */
-static step find_use(call *k, tree_node *n, segment_use **use)
+RARE static step renew_use(call *k, tree_node *n, segment_use **use)
 {
-    *use = atomic_load(&n->use);
+    segment_use *old = *use, *longer;
     uint32_t len = atomic_load(&n->list->len);
-    bool grown = *use && atomic_load(&(*use)->list_len) < len;
     bool fixed = k->borrowed || k->stance == STANCE_EAGER_ON_RECOMPILE || k->stance == STANCE_FAIL_ON_RECOMPILE;
-    if (*use && (!grown || fixed))
+    if (old && fixed)
         return STEP_OK;
     if (k->borrowed && k->steps.len)
         return call_eager_here(k, "the default region has not compiled what is behind a commit");
     if (k->borrowed)
         return STEP_MISS;
-    segment_use *old = *use, *longer;
     if (!call_claim(k))
         return old ? STEP_OK
                    : call_eager_here(k, "another thread is capturing or compiling \"%s\"", k->g->code->is.name);
@@ -37,26 +35,36 @@ static step find_use(call *k, tree_node *n, segment_use **use)
     return s;
 }
 
-static bp_status miss_value(call *k, const segment_use *u)
+static HOT step find_use(call *k, tree_node *n, segment_use **use)
+{
+    *use = atomic_load(&n->use);
+    bool serves = *use && atomic_load(&(*use)->list_len) >= atomic_load(&n->list->len);
+    return serves ? STEP_OK : renew_use(k, n, use);
+}
+
+RARE static bp_status miss_value(call *k, const segment_use *u)
 {
     return ctx_ok(k->c) ? ctx_fail(k->c, BP_INTERNAL, "a value that %s needs is missing", u->seg->name)
                         : k->c->diag.code;
 }
 
 /* Most are inputs of the call. */
-static bp_status take_inputs(call *k, const segment_use *u, bp_tensor **in)
+static HOT bp_status take_inputs(call *k, const segment_use *u, bp_tensor **in)
 {
     const bp_value *inputs = k->vals.inputs;
+    const ref *from = u->in;
     for (uint32_t i = 0, n = u->nin, ninputs = k->vals.ninputs; i < n; i++) {
-        uint32_t at = u->in[i] ^ REF_INPUT; /* beyond every number of inputs when it is a ref of another kind */
-        in[i] = at < ninputs && inputs[at].kind == BP_VALUE_TENSOR ? inputs[at].v.tensor : call_value(k, u->in[i]);
-        if (!in[i])
+        uint32_t at = from[i] ^ REF_INPUT; /* beyond every number of inputs when it is a ref of another kind */
+        bool is_input = at < ninputs && inputs[at].kind == BP_VALUE_TENSOR;
+        bp_tensor *t = is_input ? inputs[at].v.tensor : call_value(k, from[i]);
+        if (!t)
             return miss_value(k, u);
+        in[i] = t;
     }
     return BP_OK;
 }
 
-static bp_status keep_outputs(call *k, const segment_use *u, bp_tensor **out)
+static HOT bp_status keep_outputs(call *k, const segment_use *u, bp_tensor **out)
 {
     bp_status st = BP_OK;
     for (uint32_t i = 0; i < u->nout; i++) {
@@ -71,7 +79,7 @@ static bp_status keep_outputs(call *k, const segment_use *u, bp_tensor **out)
 /* A run that failed. Data in the wrong range blame nobody; everything else has been through the whole chain. Nothing
  * has been written yet, so eager may answer either, unless the config wants an error. A broken invariant always is one:
  * a debugging backend, or the comparison with eager execution, has found what it was asked to find. */
-static step not_run(call *k, const segment_use *u)
+RARE static step not_run(call *k, const segment_use *u)
 {
     bp_status st = k->c->diag.code;
     if (st == BP_INTERNAL || (st != BP_OUT_OF_RANGE && config_int(k->c->rt, KEY_FALLBACK) == FALLBACK_ERROR)) {
@@ -93,20 +101,24 @@ static step run(call *k, const segment_use *u, bp_tensor **in, bp_tensor **out, 
     return keep_outputs(k, u, out) == BP_OK ? STEP_OK : STEP_FAILED;
 }
 
+RARE static step run_many(call *k, const segment_use *u, const tree_node *n)
+{
+    bp_tensor **at = malloc(((size_t)u->nin + u->nout) * sizeof *at);
+    if (!at)
+        return ctx_nomem(k->c), STEP_FAILED;
+    step s = run(k, u, at, at + u->nin, n);
+    free(at);
+    return s;
+}
+
 step call_run_segment(call *k, tree_node *n)
 {
     segment_use *u;
     step s = find_use(k, n, &u);
     if (s != STEP_OK || !u->seg)
         return s;
-    bp_tensor *few[2 * FEW], **at = few;
-    if (u->nin > FEW || u->nout > FEW) {
-        at = calloc((size_t)u->nin + u->nout + 1, sizeof *at);
-        if (!at)
-            return ctx_nomem(k->c), STEP_FAILED;
-    }
-    s = run(k, u, at, at + (at == few ? FEW : u->nin), n);
-    if (at != few)
-        free(at);
-    return s;
+    bp_tensor *few[FEW];
+    if (u->nin + u->nout > FEW)
+        return run_many(k, u, n);
+    return run(k, u, few, few + u->nin, n);
 }

@@ -13,7 +13,7 @@ bp_status call_take_attrs(call *k, const tree_node *n, uint32_t before)
     return BP_OK;
 }
 
-tree_node *call_pick(call *k, place *at, uint32_t before)
+static HOT tree_node *pick(call *k, place *at, uint32_t before)
 {
     node_list *nodes = place_nodes(at);
     for (uint32_t i = 0; nodes && i < nodes->n; i++) {
@@ -32,6 +32,11 @@ tree_node *call_pick(call *k, place *at, uint32_t before)
         return n;
     }
     return NULL;
+}
+
+tree_node *call_pick(call *k, place *at, uint32_t before)
+{
+    return pick(k, at, before);
 }
 
 /* The next node of the path that this call captured, if the walk still follows it. */
@@ -106,7 +111,7 @@ step call_walk(call *k)
     for (;;) {
         tree_node *n = next_fresh(k, parent);
         if (!n)
-            n = call_pick(k, at, place_inputs(k, parent));
+            n = pick(k, at, place_inputs(k, parent));
         step s = n ? STEP_OK : call_miss(k, at, parent, out, &n);
         if (s == STEP_OK)
             s = visit(k, n);

@@ -45,8 +45,6 @@ static bool few_distinct(const guard_inputs *in, const uint8_t *marks, uint32_t 
 {
     const void *p[FEW];
     unsigned equal = 0;
-    if (n == 2 && marks[0] & marks[1])
-        return !guard_tensor(in, 0) || guard_tensor(in, 0) != guard_tensor(in, 1);
     for (uint32_t i = 0; i < n; i++) {
         const bp_tensor *t = marks[i] ? guard_tensor(in, i) : NULL;
         p[i] = t ? (const void *)t : (const void *)&p[i]; /* what is no tensor is equal to nothing */
@@ -80,25 +78,25 @@ static inline const void **set_find(pointer_set *s, const void *p)
     return &s->at[i];
 }
 
-/* Sources from `begin` on that are marked 1, at most PORTION of them, against each other and all later marked ones and
- * all marked 2. *next: where the following portion begins. */
+/* Of PORTION sources from `begin` on, those marked 1, against each other, all later ones marked 1, and all marked 2.
+ * *next: where the following portion begins. */
 static bool portion_distinct(pointer_set *s, const guard_inputs *in, const guard_rec *r, const uint8_t *marks,
                              uint32_t begin, uint32_t *next)
 {
-    uint32_t i = begin, count = 0, n = (uint32_t)r->word;
-    set_clear(s, n - begin);
-    for (; i < n && count < PORTION; i++) {
-        const bp_tensor *t = marks[i] == 1 ? guard_tensor(in, i) : NULL;
-        const void **at = t ? set_find(s, t) : NULL;
-        if (!at)
+    const uint32_t n = in->n < r->word ? in->n : (uint32_t)r->word, left = n - begin;
+    const uint32_t i = left > PORTION ? begin + PORTION : n;
+    const bp_value *values = in->at;
+    set_clear(s, left);
+    for (uint32_t k = begin; k < i; k++) {
+        if (marks[k] != 1 || values[k].kind != BP_VALUE_TENSOR || !values[k].v.tensor)
             continue;
+        const void **at = set_find(s, values[k].v.tensor);
         if (*at)
             return false;
-        *at = t;
-        count++;
+        *at = values[k].v.tensor;
     }
     *next = i;
-    for (uint32_t k = r->others ? 0 : i; k < n && count; k++) {
+    for (uint32_t k = r->others ? 0 : i; k < n; k++) {
         const bp_tensor *t = marks[k] == 2 || (marks[k] == 1 && k >= i) ? guard_tensor(in, k) : NULL;
         if (t && *set_find(s, t))
             return false;
@@ -112,7 +110,7 @@ static bool distinct_holds(const guard_set *g, const guard_rec *r, const guard_i
     if (r->word <= FEW && !r->others)
         return few_distinct(in, marks, (uint32_t)r->word);
     pointer_set s;
-    for (uint32_t begin = 0; begin < r->word;)
+    for (uint32_t begin = 0; begin < r->word && begin < in->n;)
         if (!portion_distinct(&s, in, r, marks, begin, &begin))
             return false;
     return true;
@@ -149,20 +147,23 @@ static bool alias_holds(const guard_rec *r, const guard_inputs *in)
     return t && t == guard_tensor(in, (uint32_t)r->word);
 }
 
-static bool ambient_holds(const uint64_t *expected, const ambient *a)
+static inline bool ambient_holds(const uint64_t *expected, const ambient *a)
 {
-    uint64_t now[sizeof *a / 8], differ = 0;
+    uint64_t now[3];
     memcpy(now, a, sizeof *a);
-    for (size_t i = 0; i < sizeof *a / 8; i++)
-        differ |= now[i] ^ expected[i];
-    return differ == 0;
+    return ((now[0] ^ expected[0]) | (now[1] ^ expected[1]) | (now[2] ^ expected[2])) == 0;
 }
 
-static bool holds(const guard_set *g, const guard_rec *r, const bp_ctx *c, const guard_inputs *in)
+/* Two inputs, both guarded here. */
+static inline bool pair_distinct(const guard_inputs *in)
+{
+    const bp_tensor *t = guard_tensor(in, 0);
+    return !t || t != guard_tensor(in, 1);
+}
+
+static bool other_holds(const guard_set *g, const guard_rec *r, const guard_inputs *in)
 {
     switch (r->kind) {
-    case GUARD_AMBIENT: return ambient_holds(g->words + r->at, &c->ambient);
-    case GUARD_COUNT: return in->nargs == r->word;
     case GUARD_ALIAS: return alias_holds(r, in);
     case GUARD_DISTINCT: return distinct_holds(g, r, in);
     case GUARD_OVERLAP: return overlap_holds(g, r, in);
@@ -171,18 +172,36 @@ static bool holds(const guard_set *g, const guard_rec *r, const bp_ctx *c, const
     }
 }
 
-const guard_rec *guard_first_failure(const guard_set *g, const bp_ctx *c, const guard_inputs *in)
+/* The kinds that nearly every set has come first. */
+static inline bool holds(const guard_set *g, const guard_rec *r, const bp_ctx *c, const guard_inputs *in)
+{
+    if (__builtin_expect(r->kind == GUARD_TENSOR, 1))
+        return tensor_holds(g, r, in);
+    if (r->kind == GUARD_AMBIENT)
+        return ambient_holds(g->words + r->at, &c->ambient);
+    if (r->kind == GUARD_COUNT)
+        return in->nargs == r->word;
+    if (r->kind == GUARD_DISTINCT && r->word == 2 && !r->others)
+        return pair_distinct(in);
+    return other_holds(g, r, in);
+}
+
+static inline const guard_rec *first_failure(const guard_set *g, const bp_ctx *c, const guard_inputs *in)
 {
     const guard_rec *end = g->recs + g->nrecs;
     for (const guard_rec *r = g->recs; r < end; r++) {
-        bool does = __builtin_expect(r->kind == GUARD_TENSOR, 1) ? tensor_holds(g, r, in) : holds(g, r, c, in);
-        if (__builtin_expect(!does, 0))
+        if (__builtin_expect(!holds(g, r, c, in), 0))
             return r;
     }
     return NULL;
 }
 
+const guard_rec *guard_first_failure(const guard_set *g, const bp_ctx *c, const guard_inputs *in)
+{
+    return first_failure(g, c, in);
+}
+
 bool guard_check(const guard_set *g, const bp_ctx *c, const guard_inputs *in)
 {
-    return guard_first_failure(g, c, in) == NULL;
+    return first_failure(g, c, in) == NULL;
 }

@@ -15,7 +15,7 @@ void alloc_trim(void);
  * SIZE_MAX: no limit. Under AddressSanitizer nothing is cached unless this is called. */
 void alloc_set_limits(size_t cached, size_t total);
 
-/* In bytes; peak: of in_use, with what threads keep. */
+/* Bytes. peak: of in_use, with what threads keep. */
 typedef struct { size_t in_use, cached, peak; uint64_t hits, misses; } alloc_stats;
 alloc_stats alloc_get_stats(void);
 #endif
