@@ -280,7 +280,7 @@ step call_commit(call *k, const tree_node *n)
 {
     const item *end = n->term;
     step s = call_may_recheck(k) ? call_recheck(k, n) : STEP_OK;
-    if (s == STEP_OK && end->end.is_plain)
+    if (s == STEP_OK && end->end.is_plain && !k->steps.len)
         s = commit_plain(k, end);
     if (s != STEP_OK)
         return s;
