@@ -118,6 +118,7 @@ static void count_case(golden_case *k, golden_counts *n, const json_t *j, golden
     n->eagerly += k->eagerly;
     n->by_wider += v == CASE_BY_WIDER;
     n->by_nodes += v == CASE_BY_NODES;
+    n->defined += v == CASE_DEFINED;
     n->unvalued += v == CASE_UNVALUED;
     n->gradients += json_object_get(j, "grad_inputs") != NULL;
     if (k->eagerly && k->o->verbose)
@@ -230,6 +231,9 @@ void golden_summary(const golden_counts *n, const golden_options *o)
     if (n->by_nodes)
         say(o, "%llu of the passed by nodes: PyTorch itself, node by node, gives this and not what was recorded",
             (unsigned long long)n->by_nodes);
+    if (n->defined)
+        say(o, "%llu of the passed by what defines them: factors multiply back, random numbers have their law",
+            (unsigned long long)n->defined);
     if (n->unvalued)
         say(o, "%llu of the passed by shape and dtype alone: their values are not comparable",
             (unsigned long long)n->unvalued);

@@ -22,6 +22,7 @@ typedef struct {
     uint64_t by_nodes;     /* of the passed: graphs whose recorded outputs PyTorch does not give node by node either */
     uint64_t unvalued;     /* of the passed: shape and dtype alone, where values are not comparable */
     uint64_t eagerly;      /* of the passed: declined to be captured, and ran as they are */
+    uint64_t defined;      /* of the passed: by what defines them, where values are not comparable */
     uint64_t gradients;    /* of the passed: recorded gradients that were not looked at */
     map reasons;           /* of the unsupported: reason -> how often */
 } golden_counts;

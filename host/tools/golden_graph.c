@@ -9,6 +9,7 @@ typedef struct {
     VEC(bp_tensor *) outputs;  /* owned */
     uint32_t read;             /* of the recorded inputs */
     uint32_t kind;             /* all kinds of its operators */
+    uint32_t ndefined;         /* calls that were checked by what defines them */
     uint8_t *taint;            /* by node id: KIND_UNVALUED, KIND_UNFILLED where its value comes from such a node */
 } graph_case;
 
@@ -191,7 +192,21 @@ static bp_status execute_captured(graph_case *r)
     return golden_run_captured(r->k->c, &k, &r->k->eagerly);
 }
 
-static bp_status execute(graph_case *r)
+/* why: NULL, or where to say which result is not what defines it; that is no error of the run. */
+static bp_status run_eager(graph_case *r, uint32_t n, buf *why, bool *wrong)
+{
+    golden_definer d = {.checked = 0};
+    if (why)
+        golden_define_begin(r->k->c, &d, why);
+    bp_status s = graph_run(r->k->c, r->gm, r->inputs.at, r->inputs.len, r->outputs.at, n, NULL, NULL);
+    if (why)
+        golden_define_end(r->k->c, &d);
+    r->ndefined = d.checked;
+    *wrong = s == BP_OK && d.wrong;
+    return s;
+}
+
+static bp_status execute(graph_case *r, buf *why, bool *wrong)
 {
     bp_ctx *c = r->k->c;
     uint32_t n = graph_output_count(&r->gm->g);
@@ -200,7 +215,7 @@ static bp_status execute(graph_case *r)
     if (is_captured(r->k))
         return execute_captured(r);
     if (!on_backend(r->k))
-        TRY(graph_run(c, r->gm, r->inputs.at, r->inputs.len, r->outputs.at, n, NULL, NULL));
+        TRY(run_eager(r, n, why, wrong));
     else {
         TRY(golden_propagate(c, r->gm));
         TRY(golden_run_on(c, r->gm, r->k->o->backend, r->inputs.at, r->inputs.len, r->outputs.at, n));
@@ -262,7 +277,7 @@ static bool passes_wider(graph_case *r, judge *g, const json_t *j)
     graph_case wide = {.k = &wide_case};
     buf unused = {0};
     judge again = {.bounds = g->bounds, .wide = &wide, .why = &unused};
-    bool ok = build(&wide, j) && execute(&wide) == BP_OK && judge_outputs(r, &again, j);
+    bool wrong, ok = build(&wide, j) && execute(&wide, NULL, &wrong) == BP_OK && judge_outputs(r, &again, j);
     diag_clear(&r->k->c->diag);
     graph_case_fini(&wide);
     buf_fini(&unused);
@@ -311,7 +326,7 @@ static golden_verdict judge_case(graph_case *r, const json_t *j, buf *why)
     if (is_captured(r->k) && !(r->kind & (KIND_UNVALUED | KIND_UNFILLED)) && !judge_inputs(r, j, why))
         return CASE_FAILED;
     if (judge_outputs(r, &g, j))
-        return g.tainted ? CASE_UNVALUED : CASE_PASSED;
+        return !g.tainted ? CASE_PASSED : r->ndefined ? CASE_DEFINED : CASE_UNVALUED;
     if (g.values_differ && g.bounds.may_widen && passes_wider(r, &g, j))
         return CASE_BY_WIDER;
     return passes_nodewise(r, &g) ? CASE_BY_NODES : CASE_FAILED;
@@ -324,9 +339,10 @@ static golden_verdict run_built(graph_case *r, const json_t *j, buf *why)
         buf_printf(why, "operator %s is not in the table", unknown);
         return CASE_UNSUPPORTED;
     }
-    if (!find_kinds(r) || graph_verify(r->k->c, r->gm) || execute(r))
+    bool wrong = false;
+    if (!find_kinds(r) || graph_verify(r->k->c, r->gm) || execute(r, why, &wrong))
         return golden_judge_error(r->k, why);
-    return judge_case(r, j, why);
+    return wrong ? CASE_FAILED : judge_case(r, j, why);
 }
 
 golden_verdict golden_run_graph(golden_case *k, const json_t *j, buf *why)

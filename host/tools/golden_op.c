@@ -10,7 +10,7 @@ typedef struct {
     bp_graph_module *gm;
     const op_row *row;
     bp_value *args;              /* positional, with tensors */
-    uint32_t nargs, nwritten;
+    uint32_t nargs, nwritten, ndefined; /* ndefined: calls that were checked by what defines them */
     VEC(bp_tensor *) inputs;     /* borrowed from the case */
     VEC(bp_tensor *) results;    /* owned */
     bp_tensor *written[8];       /* by order of written arguments: after the call */
@@ -172,6 +172,17 @@ static bp_status take_results(void *arg, node_id n, bp_tensor *const *results, u
     return BP_OK;
 }
 
+static bp_status run_eager_defined(op_run *r, buf *why, bool *wrong)
+{
+    golden_definer d;
+    golden_define_begin(r->k->c, &d, why);
+    bp_status s = graph_run(r->k->c, r->gm, r->inputs.at, r->inputs.len, NULL, 0, take_results, r);
+    golden_define_end(r->k->c, &d);
+    r->ndefined = d.checked;
+    *wrong = s == BP_OK && d.wrong;
+    return s;
+}
+
 static bp_status run_eager(op_run *r)
 {
     return graph_run(r->k->c, r->gm, r->inputs.at, r->inputs.len, NULL, 0, take_results, r);
@@ -202,9 +213,9 @@ static bp_status run_backend(op_run *r)
     return BP_OK;
 }
 
-static bp_status run_somewhere(op_run *r)
+static bp_status run_somewhere(op_run *r, buf *why, bool *wrong)
 {
-    return on_backend(r->k) ? run_backend(r) : is_captured(r->k) ? run_captured(r) : run_eager(r);
+    return on_backend(r->k) ? run_backend(r) : is_captured(r->k) ? run_captured(r) : run_eager_defined(r, why, wrong);
 }
 
 /* The call on fakes, its results in place of the real ones. */
@@ -376,7 +387,9 @@ static golden_verdict judge_case(op_run *r, const json_t *j, buf *why)
         return CASE_BY_WIDER;
     if (!ok || (r->k->o->check_fake && !on_backend(r->k) && !judge_fake(r, j, why)))
         return CASE_FAILED;
-    return kind & (KIND_UNVALUED | KIND_UNFILLED) ? CASE_UNVALUED : CASE_PASSED;
+    if (!(kind & (KIND_UNVALUED | KIND_UNFILLED)))
+        return CASE_PASSED;
+    return r->ndefined ? CASE_DEFINED : CASE_UNVALUED;
 }
 
 /* An operator that gives a value: dispatched by itself, since a graph has no place for it. */
@@ -419,10 +432,13 @@ golden_verdict golden_run_op(golden_case *k, const json_t *j, buf *why)
     if (r.row->flags & OP_ITEM)
         return run_item(&r, j, why);
     golden_verdict v = CASE_FAILED;
-    if (build(&r, j))
-        v = run_somewhere(&r) ? golden_judge_error(k, why) : judge_case(&r, j, why);
-    else if (!ctx_ok(k->c))
+    bool wrong = false;
+    if (build(&r, j)) {
+        bp_status s = run_somewhere(&r, why, &wrong);
+        v = s ? golden_judge_error(k, why) : wrong ? CASE_FAILED : judge_case(&r, j, why);
+    } else if (!ctx_ok(k->c)) {
         v = golden_judge_error(k, why);
+    }
     run_fini(&r);
     return v;
 }

@@ -5,7 +5,8 @@ if !SANITIZED
 script_tests += %D%/sum.sh %D%/golden.sh %D%/bootstrap.sh %D%/includes.py %D%/headers.py %D%/style.py %D%/exports.py \
 	%D%/docs.py %D%/install.sh %D%/tables.py
 endif
-EXTRA_DIST += %D%/rows.own %D%/style.allow %D%/variant tests/vendor/hello.c tests/vendor/hello_cxx.cc tests/vendor/composer.c \
+EXTRA_DIST += %D%/rows.own
+EXTRA_DIST += %D%/style.allow %D%/variant tests/vendor/hello.c tests/vendor/hello_cxx.cc tests/vendor/composer.c \
 	tests/vendor/user.c tests/vendor/user_cxx.cc
 
 .PHONY: check-includes check-headers check-style check-exports check-docs check-install check-tables
