@@ -14,6 +14,7 @@ unit_tests += %D%/unit/cache/test_cache
 unit_tests += %D%/unit/capture/test_outcome
 unit_tests += %D%/unit/capture/test_trace
 unit_tests += %D%/unit/compile/test_breaks
+unit_tests += %D%/unit/compile/test_constant
 unit_tests += %D%/unit/compile/test_entries
 unit_tests += %D%/unit/compile/test_honest
 unit_tests += %D%/unit/compile/test_opaque

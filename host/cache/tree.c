@@ -14,8 +14,10 @@ void node_destroy(tree_node *n)
     if (!n)
         return;
     guard_destroy(n->guards);
-    for (uint32_t i = 0; i < n->nattrs; i++)
+    for (uint32_t i = 0; i < n->nattrs; i++) {
         bp_module_unref(n->attrs[i].module);
+        tensor_unref(n->attrs[i].constant);
+    }
     segment_use_destroy(atomic_load(&n->use));
     arena_fini(&n->arena);
     free(n);

@@ -19,8 +19,8 @@ typedef struct place {
 } place;
 typedef struct { epoch_link link; uint32_t n; place *at[]; } place_list;
 
-/* An attribute of a module that a node's segment reads first. */
-typedef struct { struct bp_module *module; uint32_t entry; } node_attr;
+/* An attribute of a module, or a constant, that a node's segment reads first. */
+typedef struct { struct bp_module *module; uint32_t entry; bp_tensor *constant; } node_attr;
 
 struct tree_node {
     arena arena;                  /* items, attributes */

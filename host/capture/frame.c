@@ -221,6 +221,29 @@ uint32_t bp_arg_count(bp_frame *f)
     return f->nargs;
 }
 
+bp_tensor *bp_constant_at(bp_ctx *c, bp_tensor *t, const char *file, int32_t line)
+{
+    if (!ctx_ok(c))
+        return NULL;
+    trace *at = capture_current(c);
+    bp_tensor *own = t;
+    c->site_file = file;
+    c->site_line = line;
+    if (!t)
+        ctx_fail(c, BP_INVALID_ARGUMENT, "bp_constant: the tensor is NULL");
+    else if (at)
+        own = trace_constant(at, t);
+    if (!ctx_ok(c) && file)
+        diag_while(&c->diag, "taking a constant (%s:%d)", file, line);
+    c->site_file = NULL;
+    return ctx_ok(c) ? own : NULL;
+}
+
+bp_tensor *(bp_constant)(bp_ctx *c, bp_tensor *t)
+{
+    return bp_constant_at(c, t, NULL, 0);
+}
+
 bp_tensor *bp_attr(bp_frame *f, bp_module *m, const char *name)
 {
     if (!ctx_ok(f->c))

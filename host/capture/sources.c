@@ -181,3 +181,35 @@ bp_tensor *trace_attr(trace *t, bp_module *m, const char *name)
             return trace_source_handle(t, i);
     return add_attr(t, m, (uint32_t)entry);
 }
+
+/* -- constants ----------------------------------------------------------------------------------------------------- */
+
+/* Names are _tensor_constant0 and on, as torch.fx names them. */
+static bp_tensor *add_constant(trace *t, bp_tensor *real)
+{
+    uint32_t i = t->sources.len, n = 0;
+    for (uint32_t j = 0; j < i; j++)
+        n += t->sources.at[j].constant != NULL;
+    trace_source s = {.role = BP_ROLE_CONSTANT, .constant = real};
+    bp_value v = value_tensor(real);
+    s.name = arena_printf(&t->arena, "_tensor_constant%u", n);
+    if (!s.name || !vec_push(&t->sources, s))
+        return trace_nomem(t), NULL;
+    if (bind_push_input(t->r->vals, &v) != BP_OK || trace_source_added(t, i) != BP_OK)
+        return NULL;
+    return trace_source_handle(t, i);
+}
+
+bp_tensor *trace_constant(trace *t, bp_tensor *real)
+{
+    if (t->why != TRACE_RUNNING || !ctx_ok(t->c))
+        return NULL;
+    if (trace_handle_of(t, real))
+        return real; /* it is known already */
+    if (real->flags & TENSOR_POISONED || tensor_is_fake(real))
+        return trace_read(t, real), NULL; /* says what is wrong with it */
+    for (uint32_t i = t->r->vals->nargs; i < t->sources.len; i++)
+        if (t->sources.at[i].constant == real)
+            return trace_source_handle(t, i);
+    return add_constant(t, real);
+}

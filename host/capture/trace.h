@@ -65,6 +65,7 @@ typedef struct {
     int32_t role;                 /* BP_ROLE_* */
     struct bp_module *module;     /* of an attribute; borrowed */
     uint32_t entry;               /* its index there */
+    bp_tensor *constant;          /* of bp_constant; borrowed until the capture ends; the module is then NULL */
     bool touched;
     uint32_t handle;              /* of a touched tensor */
     struct fake_storage *fs;
@@ -163,6 +164,8 @@ bp_tensor *trace_arg(trace *t, uint32_t i, const char *name, bool optional);
 /* A number or string argument; NULL: not of that kind (the context says so). */
 const bp_value *trace_plain_arg(trace *t, uint32_t i, const char *name, uint32_t kind);
 bp_tensor *trace_attr(trace *t, struct bp_module *m, const char *name);
+/* A real tensor that is neither an argument nor an attribute: a source that the graph bakes in. */
+bp_tensor *trace_constant(trace *t, bp_tensor *real);
 /* Answers bp_is_true and kin. false: the capture has ended; the answer is then by turns. */
 bool trace_ask(trace *t, enum ask_kind kind, bp_tensor *h, outcome *out);
 

@@ -18,6 +18,7 @@ typedef struct {
     uint8_t *live;             /* by position */
     bp_value *made;            /* by position: the graph's value; kind NONE: not built */
     VEC(ref) in;               /* what goes in, in order of placeholders */
+    VEC(ref) baked;            /* constants */
     uint32_t *order;           /* which of them is used first, second, ... in the graph */
     bp_graph_module *gm;
     bool failed;
@@ -30,6 +31,11 @@ static const item *item_at(const tree_node *n, uint32_t i)
     return i < n->nextras ? n->extras[i] : &n->items[i - n->nextras];
 }
 
+static bool is_baked(const build *b, ref r)
+{
+    return ref_kind(r) == REF_INPUT && b->n->sources[ref_index(r)].role == BP_ROLE_CONSTANT;
+}
+
 static void want(void *arg, ref r)
 {
     build *b = arg;
@@ -38,10 +44,12 @@ static void want(void *arg, ref r)
         b->live[at] = 1;
         return;
     }
-    for (uint32_t i = 0; i < b->in.len; i++)
-        if (b->in.at[i] == r)
+    bool constant = is_baked(b, r);
+    const ref *known = constant ? b->baked.at : b->in.at;
+    for (uint32_t i = 0; i < (constant ? b->baked.len : b->in.len); i++)
+        if (known[i] == r)
             return;
-    b->failed |= !vec_push(&b->in, r);
+    b->failed |= constant ? !vec_push(&b->baked, r) : !vec_push(&b->in, r);
 }
 
 static bool is_live(const build *b, const item *it)
@@ -125,6 +133,38 @@ static void describe_input(build *b, ref r, char *name, size_t cap, const char *
     dots_to_lines(name);
 }
 
+/* What a constant holds now, at its own strides: later writes compile again, and must not reach what is compiled. */
+static bp_tensor *snapshot(bp_ctx *c, const bp_tensor *t)
+{
+    tensor_meta m;
+    size_t nbytes = t ? tensor_span_bytes(t) : 0;
+    int64_t n = t ? (int64_t)(nbytes / dtype_size(t->dtype)) : 0;
+    bp_tensor *flat = t ? tensor_contiguous_new(c, t->dtype, 1, &n) : NULL;
+    if (!flat)
+        return NULL;
+    if (nbytes)
+        memcpy(tensor_ptr(flat), tensor_ptr(t), nbytes);
+    tensor_get_meta(t, &m);
+    m.offset = dim_const(0);
+    bp_tensor *copy = tensor_view(c, flat, &m);
+    tensor_unref(flat);
+    return copy;
+}
+
+static void add_constants(build *b, node_id *ids)
+{
+    for (uint32_t i = 0; i < b->baked.len && !b->failed; i++) {
+        const char *name = b->n->sources[ref_index(b->baked.at[i])].name;
+        bp_tensor *copy = snapshot(b->k->c, bind_get(&b->k->vals, b->baked.at[i]));
+        tensor_meta m = {0};
+        if (copy)
+            tensor_get_meta(copy, &m);
+        ids[i] = copy ? graph_get_attr(&b->gm->g, name, name, &m) : 0;
+        b->failed |= !ids[i] || gm_set_constant(b->k->c, b->gm, graph_get(&b->gm->g, ids[i])->name, copy) != BP_OK;
+        tensor_unref(copy);
+    }
+}
+
 static void add_placeholders(build *b, node_id *ids)
 {
     for (uint32_t i = 0; i < b->in.len && !b->failed; i++) {
@@ -140,7 +180,7 @@ static void add_placeholders(build *b, node_id *ids)
 
 /* -- nodes --------------------------------------------------------------------------------------------------------- */
 
-typedef struct { build *b; const node_id *ids; } mapping;
+typedef struct { build *b; const node_id *ids, *constants; } mapping;
 
 static bp_value graph_value(mapping *m, const bp_value *v)
 {
@@ -160,6 +200,9 @@ static bp_value graph_value(mapping *m, const bp_value *v)
     for (uint32_t i = 0; i < b->in.len; i++)
         if (b->in.at[i] == v->v.node)
             return graph_ref(m->ids[i]);
+    for (uint32_t i = 0; i < b->baked.len; i++)
+        if (b->baked.at[i] == v->v.node)
+            return graph_ref(m->constants[i]);
     b->failed = true;
     return value_none();
 }
@@ -223,11 +266,13 @@ static bp_status fill_graph(build *b)
 {
     graph *g = &b->gm->g;
     node_id *ids = arena_array(&g->arena, b->in.len, sizeof *ids);
+    node_id *constants = arena_array(&g->arena, b->baked.len, sizeof *constants);
     bp_value *outs = arena_array(&g->arena, b->nouts, sizeof *outs);
-    if (!ids || !outs)
+    if (!ids || !constants || !outs)
         return ctx_nomem(b->k->c);
-    mapping m = {b, ids};
+    mapping m = {b, ids, constants};
     add_placeholders(b, ids);
+    add_constants(b, constants);
     for (uint32_t i = 0; i < b->n->nextras + b->n->nitems && !b->failed; i++)
         if (is_live(b, item_at(b->n, i)))
             add_node(&m, item_at(b->n, i));
@@ -420,6 +465,7 @@ step call_build(call *k, tree_node *n, segment_use **use)
     }
     gm_unref(b.gm);
     vec_fini(&b.in);
+    vec_fini(&b.baked);
     free(b.order);
     free(b.live);
     free(b.made);

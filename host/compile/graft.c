@@ -23,12 +23,18 @@ static bool copy_items(tree_node *n, const trace *t, uint32_t first, uint32_t en
     return true;
 }
 
+/* A constant that the function writes is an input like any other. */
+static bool is_baked(const trace_source *s)
+{
+    return s->constant && !(s->fs && (s->fs->written || s->fs->group));
+}
+
 static bool name_sources(tree_node *n, const trace *t, uint32_t nsources)
 {
     guard_source *s = arena_array(&n->arena, nsources, sizeof *s);
     for (uint32_t i = 0; s && i < nsources; i++) {
         const trace_source *from = &t->sources.at[i];
-        s[i].role = from->role;
+        s[i].role = from->role == BP_ROLE_CONSTANT && !is_baked(from) ? BP_ROLE_BUFFER : from->role;
         s[i].name = from->name ? arena_strdup(&n->arena, from->name) : arena_printf(&n->arena, "arg%u", i);
         if (!s[i].name)
             return false;
@@ -43,8 +49,11 @@ static bool hold_attrs(tree_node *n, const trace *t, uint32_t before)
     node_attr *attrs = arena_array(&n->arena, n->ninputs - before, sizeof *attrs);
     if (!attrs)
         return false;
-    for (uint32_t i = before; i < n->ninputs; i++)
-        attrs[n->nattrs++] = (node_attr){module_ref(t->sources.at[i].module), t->sources.at[i].entry};
+    for (uint32_t i = before; i < n->ninputs; i++) {
+        const trace_source *s = &t->sources.at[i];
+        attrs[n->nattrs++] = s->constant ? (node_attr){.constant = tensor_ref(s->constant)}
+                                         : (node_attr){module_ref(s->module), s->entry, NULL};
+    }
     n->attrs = attrs;
     return true;
 }
@@ -56,8 +65,11 @@ static bp_status add_guards(call *k, tree_node *n, const trace_segment *seg)
     guard_builder *b = guard_begin(k->c, n->sources, n->ninputs, &in);
     if (!n->parent || n->parent->term->kind == ITEM_STEP) /* a step may have switched them */
         guard_add_ambient(b);
-    for (uint32_t i = 0; i < seg->touched.len; i++)
+    for (uint32_t i = 0; i < seg->touched.len; i++) {
         guard_add_input(b, seg->touched.at[i]);
+        if (n->sources[seg->touched.at[i]].role == BP_ROLE_CONSTANT)
+            guard_add_version(b, seg->touched.at[i]);
+    }
     if (seg->touched.len)
         guard_add_identity(b);
     for (uint32_t i = 0; i < seg->written.len; i++)

@@ -3,6 +3,7 @@
 #include "host/base/clock.h"
 #include "host/base/log.h"
 #include "host/compile/stance.h"
+#include <stdio.h>
 #include <string.h>
 
 /* -- limits -------------------------------------------------------------------------------------------------------- */
@@ -154,6 +155,20 @@ static const item **path_items(const tree_node *n, uint32_t *count)
     return items;
 }
 
+/* A replay must bake in the very constants that the path has: their data are in what is compiled. */
+static void check_constants(const call *k, trace *t, const tree_node *n)
+{
+    for (; n && t->why != TRACE_REFUSED && t->why != TRACE_IMPURE; n = n->parent)
+        for (uint32_t i = 0; i < n->nattrs; i++) {
+            uint32_t at = n->ninputs - n->nattrs + i;
+            if (!n->attrs[i].constant || (at < t->sources.len && t->sources.at[at].constant == n->attrs[i].constant))
+                continue;
+            snprintf(t->reason, sizeof t->reason, "\"%s\" is impure: its constant %s was another tensor",
+                     k->g->code->is.name, n->sources[at].name);
+            t->why = TRACE_IMPURE;
+        }
+}
+
 trace *call_trace(call *k, const tree_node *n, const trace_resume *resume)
 {
     bp_runtime *rt = k->c->rt;
@@ -168,6 +183,8 @@ trace *call_trace(call *k, const tree_node *n, const trace_resume *resume)
     bind_cut_inputs(&k->vals, k->vals.nargs); /* the capture asks for attributes anew */
     trace *t = trace_run(k->c, &r);
     free(expect);
+    if (t && !resume)
+        check_constants(k, t, n);
     if (t)
         t->r = NULL;
     return t;

@@ -7,7 +7,8 @@ bp_status call_take_attrs(call *k, const tree_node *n, uint32_t before)
 {
     bind_cut_inputs(&k->vals, before);
     for (uint32_t i = 0; i < n->nattrs; i++) {
-        bp_value v = value_tensor(n->attrs[i].module->entries.at[n->attrs[i].entry].t);
+        const node_attr *a = &n->attrs[i];
+        bp_value v = value_tensor(a->constant ? a->constant : a->module->entries.at[a->entry].t);
         TRY(bind_push_input(&k->vals, &v));
     }
     return BP_OK;

@@ -130,6 +130,13 @@ void guard_add_input(guard_builder *b, uint32_t i)
     add_rec(b, r);
 }
 
+void guard_add_version(guard_builder *b, uint32_t i)
+{
+    const bp_tensor *t = b && !b->failed ? guard_tensor(b->in, i) : NULL;
+    if (t)
+        add_rec(b, (guard_rec){.kind = GUARD_VERSION, .source = i, .word = atomic_load(&t->store->version)});
+}
+
 void guard_add_identity(guard_builder *b)
 {
     if (b)

@@ -141,6 +141,12 @@ static bool disjoint_holds(const guard_set *g, const guard_rec *r, const guard_i
 
 /* -- all ----------------------------------------------------------------------------------------------------------- */
 
+static bool version_holds(const guard_rec *r, const guard_inputs *in)
+{
+    const bp_tensor *t = guard_tensor(in, r->source);
+    return t && atomic_load_explicit(&t->store->version, memory_order_relaxed) == r->word;
+}
+
 static bool alias_holds(const guard_rec *r, const guard_inputs *in)
 {
     const bp_tensor *t = guard_tensor(in, r->source);
@@ -164,6 +170,7 @@ static inline bool pair_distinct(const guard_inputs *in)
 static bool other_holds(const guard_set *g, const guard_rec *r, const guard_inputs *in)
 {
     switch (r->kind) {
+    case GUARD_VERSION: return version_holds(r, in);
     case GUARD_ALIAS: return alias_holds(r, in);
     case GUARD_DISTINCT: return distinct_holds(g, r, in);
     case GUARD_OVERLAP: return overlap_holds(g, r, in);

@@ -240,6 +240,9 @@ bool guard_explain(const guard_set *g, const bp_ctx *c, const guard_inputs *in, 
         buf_printf(why, "number of arguments mismatch. expected %" PRIu64 ", actual %u", r->word, in->nargs);
         break;
     case GUARD_TENSOR: explain_tensor(g, r, in, why); break;
+    case GUARD_VERSION:
+        buf_printf(why, "constant '%s' was written since it was baked", source_name(g, r->source));
+        break;
     case GUARD_ALIAS:
         buf_printf(why, "alias mismatch. expected '%s' to be the very tensor '%s', actual another object",
                    source_name(g, r->source), source_name(g, (uint32_t)r->word));
@@ -359,6 +362,10 @@ void guard_print(const guard_set *g, buf *out)
         case GUARD_AMBIENT: print_ambient(g, r, out); break;
         case GUARD_COUNT: buf_printf(out, "len(args) == %" PRIu64 "\n", r->word); break;
         case GUARD_TENSOR: print_tensor(g, r, out); break;
+        case GUARD_VERSION:
+            put_source(g, r->source, out);
+            buf_printf(out, "._version == %" PRIu64 "\n", r->word);
+            break;
         case GUARD_ALIAS:
         case GUARD_OVERLAP: print_pair(g, r, out); break;
         case GUARD_DISTINCT: print_marked(g, r, "___check_tensors", ", no_aliasing=True)\n", out); break;

@@ -22,6 +22,7 @@ typedef struct guard_builder guard_builder;
 guard_builder *guard_begin(bp_ctx *c, const guard_source *sources, uint32_t nsources, const guard_inputs *in);
 void guard_add_ambient(guard_builder *b);                 /* the modes as they are now; the number of arguments */
 void guard_add_input(guard_builder *b, uint32_t i);       /* kind, and all that C6 and contract 7.2 say of a tensor */
+void guard_add_version(guard_builder *b, uint32_t i);     /* what input i holds is baked in */
 /* Which inputs are the same object, which are not: each input that has a guard in this set against all others, so that
  * a set of a branch covers the inputs of its ancestors too. */
 void guard_add_identity(guard_builder *b);

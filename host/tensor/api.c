@@ -44,6 +44,8 @@ bool tensor_may_touch_memory(bp_ctx *c, const bp_tensor *t)
                  t ? "raw access to a tensor's data" : "making a tensor from host memory");
         diag_hint(&c->diag, "pass the tensor as an argument, read it with bp_attr, or bake it in with bp_constant");
     }
+    if (!ctx_ok(c) && c->site_file)
+        diag_while(&c->diag, "touching host memory (%s:%d)", c->site_file, c->site_line);
     return ctx_ok(c);
 }
 
@@ -54,7 +56,7 @@ static bool is_real_tensor(bp_ctx *c, const bp_tensor *t)
     return ctx_ok(c) && tensor_may_touch_memory(c, t);
 }
 
-bp_tensor *bp_tensor_from(bp_ctx *c, bp_dtype dtype, uint32_t rank, const int64_t *sizes, const void *data)
+bp_tensor *(bp_tensor_from)(bp_ctx *c, bp_dtype dtype, uint32_t rank, const int64_t *sizes, const void *data)
 {
     if (!tensor_may_touch_memory(c, NULL))
         return NULL;
@@ -73,7 +75,17 @@ bp_tensor *bp_tensor_from(bp_ctx *c, bp_dtype dtype, uint32_t rank, const int64_
     return scope_own(c, t);
 }
 
-bp_status bp_tensor_read(bp_ctx *c, const bp_tensor *t, void *data, size_t nbytes)
+bp_tensor *bp_tensor_from_at(bp_ctx *c, bp_dtype dtype, uint32_t rank, const int64_t *sizes, const void *data,
+                             const char *file, int32_t line)
+{
+    c->site_file = file;
+    c->site_line = line;
+    bp_tensor *r = (bp_tensor_from)(c, dtype, rank, sizes, data);
+    c->site_file = NULL;
+    return r;
+}
+
+bp_status (bp_tensor_read)(bp_ctx *c, const bp_tensor *t, void *data, size_t nbytes)
 {
     if (!is_real_tensor(c, t))
         return c->diag.code;
@@ -97,9 +109,27 @@ bp_status bp_tensor_read(bp_ctx *c, const bp_tensor *t, void *data, size_t nbyte
     return s;
 }
 
-void *bp_tensor_data(bp_ctx *c, bp_tensor *t)
+bp_status bp_tensor_read_at(bp_ctx *c, const bp_tensor *t, void *data, size_t nbytes, const char *file, int32_t line)
+{
+    c->site_file = file;
+    c->site_line = line;
+    bp_status r = (bp_tensor_read)(c, t, data, nbytes);
+    c->site_file = NULL;
+    return r;
+}
+
+void *(bp_tensor_data)(bp_ctx *c, bp_tensor *t)
 {
     return is_real_tensor(c, t) ? tensor_ptr(t) : NULL;
+}
+
+void *bp_tensor_data_at(bp_ctx *c, bp_tensor *t, const char *file, int32_t line)
+{
+    c->site_file = file;
+    c->site_line = line;
+    void *r = (bp_tensor_data)(c, t);
+    c->site_file = NULL;
+    return r;
 }
 
 /* -- facts --------------------------------------------------------------------------------------------------------- */

@@ -106,6 +106,15 @@ BP_EXPORT bp_status bp_tensor_set_requires_grad(bp_ctx *c, bp_tensor *t, int on)
 BP_EXPORT int bp_tensor_same_storage(const bp_tensor *a, const bp_tensor *b);
 /* The first element in host memory. An error for fakes: "reading the data of a fake tensor". */
 BP_EXPORT void *bp_tensor_data(bp_ctx *c, bp_tensor *t);
+/* The same; the macros name the place in errors. */
+BP_EXPORT bp_tensor *bp_tensor_from_at(bp_ctx *c, bp_dtype dtype, uint32_t rank, const int64_t *sizes, const void *data,
+                                       const char *file, int32_t line);
+BP_EXPORT bp_status bp_tensor_read_at(bp_ctx *c, const bp_tensor *t, void *data, size_t nbytes, const char *file,
+                                      int32_t line);
+BP_EXPORT void *bp_tensor_data_at(bp_ctx *c, bp_tensor *t, const char *file, int32_t line);
+#define bp_tensor_from(c, ...) bp_tensor_from_at((c), __VA_ARGS__, __FILE__, __LINE__)
+#define bp_tensor_read(c, ...) bp_tensor_read_at((c), __VA_ARGS__, __FILE__, __LINE__)
+#define bp_tensor_data(c, ...) bp_tensor_data_at((c), __VA_ARGS__, __FILE__, __LINE__)
 /* DLPack 1.x, host memory. `managed`: a DLManagedTensorVersioned *. Taken over on success: the memory is shared until
  * the last tensor over it is gone, which then calls its deleter, on whatever thread that happens; read-only or
  * misaligned memory is copied instead. Left to the caller on failure: another major version, a device, negative
@@ -137,8 +146,8 @@ BP_EXPORT double bp_item_float_at(bp_ctx *c, bp_tensor *t, const char *file, int
 #define bp_item_float(c, t) bp_item_float_at((c), (t), __FILE__, __LINE__)
 
 /* The value of a one-element tensor as a number that stays symbolic under capture: no break, and every Scalar or SymInt
- * argument of an operator takes it (BP_DIM and BP_DIMS too). Its kind is the tensor's: bool, int, float or complex; under
- * capture its `v` is 0, for the operators alone know it. It lives as long as the captured function runs. A size of a
+ * argument of an operator takes it (BP_DIM and BP_DIMS too). Its kind is the tensor's: bool, int, float or complex;
+ * under capture its `v` is 0, for the operators alone know it. It lives as long as the captured function runs. A size of a
  * result that would depend on it is computed eagerly. */
 BP_EXPORT bp_scalar bp_item_sym(bp_ctx *c, bp_tensor *t);
 BP_EXPORT bp_scalar bp_item_sym_at(bp_ctx *c, bp_tensor *t, const char *file, int32_t line);
@@ -158,6 +167,13 @@ BP_EXPORT const char *bp_arg_str(bp_frame *f, uint32_t i, const char *name);
 BP_EXPORT uint32_t bp_arg_count(bp_frame *f);
 /* A parameter or buffer of a module, by dotted name ("fc.weight"): read at each call and guarded like an input. */
 BP_EXPORT bp_tensor *bp_attr(bp_frame *f, bp_module *m, const char *name);
+/* A tensor that is neither an argument, an attribute nor made in the function, baked in: its data become a constant of
+ * the graph (a get_attr), and an operator that writes it later makes the function compile again. Which tensor it is is
+ * not guarded, and writes through a raw pointer are not seen: what changes belongs in a module. A constant that the
+ * function itself writes is an input of the graph. Eager: t. The host holds references of its own. */
+BP_EXPORT bp_tensor *bp_constant(bp_ctx *c, bp_tensor *t);
+BP_EXPORT bp_tensor *bp_constant_at(bp_ctx *c, bp_tensor *t, const char *file, int32_t line);
+#define bp_constant(c, t) bp_constant_at((c), (t), __FILE__, __LINE__)
 /* The `.user` of the options. */
 BP_EXPORT void *bp_user(bp_frame *f);
 /* Adds an output. Outputs are in order of these calls. */
