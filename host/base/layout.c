@@ -1,5 +1,5 @@
-/* The layouts that may never change, pinned: every public struct's size and the offsets of its fields. Compiled with the
- * host, and by tests/abi as C and as C++ with each compiler. */
+/* The layouts that may never change, pinned: every public struct's size and the offsets of its fields. Compiled with
+ * the host, and by tests/abi as C and as C++ with each compiler. */
 #define BP_WITHOUT_OPERATORS
 #define BP_NO_NOTE
 #include <backplane/backplane.h>

@@ -147,8 +147,8 @@ BP_EXPORT double bp_item_float_at(bp_ctx *c, bp_tensor *t, const char *file, int
 
 /* The value of a one-element tensor as a number that stays symbolic under capture: no break, and every Scalar or SymInt
  * argument of an operator takes it (BP_DIM and BP_DIMS too). Its kind is the tensor's: bool, int, float or complex;
- * under capture its `v` is 0, for the operators alone know it. It lives as long as the captured function runs. A size of a
- * result that would depend on it is computed eagerly. */
+ * under capture its `v` is 0, for the operators alone know it. It lives as long as the captured function runs. A
+ * size of a result that would depend on it is computed eagerly. */
 BP_EXPORT bp_scalar bp_item_sym(bp_ctx *c, bp_tensor *t);
 BP_EXPORT bp_scalar bp_item_sym_at(bp_ctx *c, bp_tensor *t, const char *file, int32_t line);
 #define bp_item_sym(c, t) bp_item_sym_at((c), (t), __FILE__, __LINE__)
