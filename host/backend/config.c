@@ -320,6 +320,18 @@ bool config_is_set(bp_runtime *rt, enum config_key k)
     return set;
 }
 
+void config_print_origin(bp_runtime *rt, enum config_key k, buf *out)
+{
+    backend_room *room = backend_room_of(rt);
+    if (!room)
+        return;
+    pthread_mutex_lock(&room->config.lock);
+    const config_value *v = &room->config.host.keys[k];
+    if (v->text && v->at.file)
+        config_print_place(v->at, out);
+    pthread_mutex_unlock(&room->config.lock);
+}
+
 bp_status config_check(bp_ctx *c)
 {
     backend_room *room = backend_room_of(c->rt);

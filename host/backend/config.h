@@ -63,6 +63,8 @@ const _Atomic int64_t *config_watch(bp_runtime *rt, enum config_key k);
 const char *config_str(bp_runtime *rt, enum config_key k);
 /* Whether the program itself set a key of [host] (config_set). */
 bool config_is_set(bp_runtime *rt, enum config_key k);
+/* Where a key of [host] was written, "FILE:LINE"; nothing when it is a default or was set by the program. */
+void config_print_origin(bp_runtime *rt, enum config_key k, buf *out);
 /* Fails when the config has an error, and tells its story. */
 bp_status config_check(bp_ctx *c);
 /* Sets a key of [host] as a file would. Errors: unknown key, with the nearest; a bad value. */

@@ -207,13 +207,26 @@ bp_status backend_ready(bp_ctx *c, backend *b)
     return backend_fire_init(c, b);
 }
 
+/* Nobody asked for it by name: it is the default, and where that was written is part of the story. */
+static backend *look_up_default(bp_ctx *c)
+{
+    const char *name = bp_default_backend(c);
+    backend *b = backend_lookup(c, name);
+    buf place = {0};
+    config_print_origin(c->rt, KEY_DEFAULT, &place);
+    if (!b && place.n && !strcmp(name, config_str(c->rt, KEY_DEFAULT)))
+        diag_while(&c->diag, "taking the default backend (%s)", buf_text(&place));
+    buf_fini(&place);
+    return b;
+}
+
 bp_status backend_resolve(bp_ctx *c, const char *name, bp_compile_fn fn, bp_init_fn init, backend **out)
 {
     *out = NULL;
     if (!ctx_ok(c))
         return c->diag.code;
     TRY(config_check(c));
-    backend *b = fn ? backend_of_function(c, fn, init) : backend_lookup(c, name ? name : bp_default_backend(c));
+    backend *b = fn ? backend_of_function(c, fn, init) : name ? backend_lookup(c, name) : look_up_default(c);
     if (!b)
         return c->diag.code;
     TRY(backend_ready(c, b));

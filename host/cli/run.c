@@ -63,6 +63,17 @@ static program *compile_text(cli *k, const source *s)
     return p;
 }
 
+/* A failure that the data explain, in a backend: eager decides, as it does behind a call. */
+static bp_status run_or_decide(cli *k, const source *s, program *p, program_io *io)
+{
+    bp_status st = program_run(k->c, p, io);
+    if (st != BP_OUT_OF_RANGE)
+        return st;
+    log_warn(k->c->rt, "%s; eager decides", k->c->diag.message);
+    diag_clear(&k->c->diag);
+    return graph_run(k->c, s->gm, io->inputs, io->ninputs, io->outputs, io->noutputs, NULL, NULL);
+}
+
 static int run_program(cli *k, const source *s, program *p)
 {
     uint32_t n = graph_output_count(&s->gm->g);
@@ -70,7 +81,7 @@ static int run_program(cli *k, const source *s, program *p)
     program_io io = {.inputs = s->inputs.at, .ninputs = s->inputs.len, .outputs = out, .noutputs = n};
     if (!out)
         ctx_nomem(k->c);
-    int code = out && program_run(k->c, p, &io) == BP_OK ? show_outputs(k, s, out, n) : cli_fail(k);
+    int code = out && run_or_decide(k, s, p, &io) == BP_OK ? show_outputs(k, s, out, n) : cli_fail(k);
     for (uint32_t i = 0; i < n && out; i++)
         tensor_unref(out[i]);
     free(out);
@@ -171,6 +182,8 @@ static int call_and_print(cli *k, source *s, print_callable print)
     int code = cli_number(k, "--calls", &calls);
     if (code)
         return code;
+    if (!calls)
+        return cli_misuse(k, "\"--calls\" is 0: without a call nothing is compiled, and there is nothing to tell");
     bp_callable *g = source_compile(k, s);
     code = g ? call_often(k, s, g, calls) : cli_fail(k);
     if (!code && print(k->c, g, cli_write, NULL) != BP_OK)

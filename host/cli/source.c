@@ -88,6 +88,15 @@ static bool same_sizes(const bp_tensor *t, const tensor_meta *m)
     return true;
 }
 
+/* The file that input i was read from. */
+static const char *input_file(const cli *k, uint32_t i)
+{
+    for (uint32_t g = 0; g < k->given.len; g++)
+        if (!strcmp(k->given.at[g].option->name, "--input") && !i--)
+            return k->given.at[g].value;
+    return "?";
+}
+
 /* What a text declares of an input holds, strides included: the graph was compiled for them. */
 static int fit_inputs(cli *k, source *s)
 {
@@ -101,8 +110,9 @@ static int fit_inputs(cli *k, source *s)
         if (!same_sizes(given, node->metas)) {
             char have[200];
             graph_print_type(node->metas, &type);
-            int code = cli_misuse(k, "input %u is %s, and \"%s\" is %s", i, tensor_describe(given, have, sizeof have),
-                                  node->target, buf_text(&type));
+            int code = cli_misuse(k, "input %u is %s, and \"%s\" is %s (file \"%s\")", i,
+                                  tensor_describe(given, have, sizeof have), node->target, buf_text(&type),
+                                  input_file(k, i));
             buf_fini(&type);
             return code;
         }
@@ -163,6 +173,8 @@ static int read_weights(cli *k, source *s)
     const char *path = cli_value(k, "--weights");
     if (!path)
         return CLI_OK;
+    if (!s->example)
+        return cli_misuse(k, "--weights is for examples; the parameters of a text are inputs: give each by --input");
     s->weights = bp_module_new(k->c);
     return s->weights && bp_module_load(k->c, s->weights, path) == BP_OK ? CLI_OK : cli_fail(k);
 }

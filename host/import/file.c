@@ -161,7 +161,7 @@ static bp_status write_beside(bp_ctx *c, const char *path, mode_t mode, const fi
     char *name;
     int fd = open_beside(path, &name);
     if (fd < 0) {
-        bp_status s = name ? fail_errno(c, "create", name) : ctx_nomem(c);
+        bp_status s = name ? fail_errno(c, "create", path) : ctx_nomem(c);
         free(name);
         return s;
     }

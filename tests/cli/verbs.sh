@@ -57,6 +57,25 @@ like "a text that is wrong" "$(sed 's/relu.def/rleu.def/' g.bpg >bad.bpg; said r
 like "which is a failure, no misuse" "$(said run bad.bpg)" "exit 1"
 like "a text that lies about a type" "$(sed 's/%cos: f32.3, 4/%cos: f32[4, 3/' g.bpg >lie.bpg; said run lie.bpg)" \
     '"cos" is declared as f32\[4, 3], and its operator gives f32\[3, 4]'
+like "an input that does not fit names its file" "$(said run g.bpg --input out0.npy --input out0.npy)" \
+    '(file "out0.npy")'
+like "a text has no weights" "$(said run g.bpg --weights out0.npy)" \
+    "weights is for examples*give each by --input*exit 2"
+like "a folder that is not there is named" "$(said run g.bpg --save /nosuch/x)" \
+    'cannot create "/nosuch/x0.npy": *exit 1'
+like "no call tells nothing" "$(said why toy_example --calls 0)" '"--calls" is 0: *exit 2'
+printf '[host]\ndefault = nosuch\n' >default.ini
+like "a default that is unknown names its line" \
+    "$(BACKPLANE_CONFIG=default.ini said run g.bpg)" 'invalid backend "nosuch"*default.ini:2'
+cat >huge.bpg <<'TEXT'
+graph huge {
+  %full: f32[1000000000000] = aten.full.default([1000000000000], 1.0)
+  %sum_1: f32[] = aten.sum.default(%full)
+  output(%sum_1)
+}
+TEXT
+like "memory that is not there names node and line" "$(said run huge.bpg)" \
+    'out of memory*huge.bpg:2*running "full" of graph "huge"'
 like "an unknown backend" "$(said run g.bpg --backend eagre)" 'invalid backend "eagre"'
 like "an example" "$(said run cos_sin)" "output 0: f32\[10]~\["
 like "an example shows its graphs" "$(said run toy_example --print)" "__resume_at_"
