@@ -5,6 +5,7 @@
  * is not cut: the order of a write and of other readers of the memory is not an edge of the graph, and a group must not
  * write what another one made. */
 #include "host/backend/plan.h"
+#include "host/backend/text.h"
 #include "host/base/log.h"
 #include <stdio.h>
 #include <string.h>
@@ -96,14 +97,20 @@ typedef struct { uint32_t taken, left; node_id first_left; char why[600]; } tall
 
 static bool ask_node(const link_view *v, node_id n, char *why, size_t cap)
 {
-    why[0] = '\0';
+    char said[400] = "";
     fp_word word = protect_begin();
-    bool takes = v->record.b->info.supports(v->gm, n, why, cap) != 0;
+    int32_t takes = v->record.b->info.supports(v->gm, n, said, sizeof said);
     protect_end(word);
-    why[cap - 1] = '\0';
-    if (!takes && !*why)
+    said[sizeof said - 1] = '\0';
+    plugin_text(why, cap, said, strlen(said));
+    if (takes == 0 && !*why)
         snprintf(why, cap, "not supported, without a reason");
-    return takes;
+    if (takes == 0 || takes == 1)
+        return takes == 1;
+    snprintf(why, cap, "supports returned %d, expected 1 (it takes the node) or 0 (it does not)", (int)takes);
+    snprintf(said, sizeof said, "backend \"%s\": %.200s; it is read as 0", v->record.b->name, why);
+    backend_warn_once(v->record.b->room, said);
+    return false;
 }
 
 /* Asks for each node that is left. */

@@ -6,6 +6,7 @@
  * ever stands for two things. */
 #include "host/backend/builtin.h"
 #include "host/backend/room.h"
+#include "host/backend/text.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -133,6 +134,8 @@ static void destroy_room(bp_runtime *rt, void *slot)
     for (uint32_t i = 0; i < room->texts.len; i++)
         free(room->texts.at[i]);
     vec_fini(&room->texts);
+    for (uint32_t i = 0; i < sizeof room->graves / sizeof *room->graves; i++)
+        free(room->graves[i]);
     map_fini(&room->retired);
     map_fini(&room->warned);
     config_fini(&room->config);
@@ -303,8 +306,13 @@ int32_t backend_graph_kind(const backend *b)
 
 static void print_option(const bp_option_row *o, buf *out)
 {
-    buf_printf(out, "  option   %s = %s  %s: %s\n", o->name, o->default_value ? o->default_value : "",
-               o->type ? o->type : "string", o->help ? o->help : "");
+    const struct { const char *before, *text; } parts[] = {
+        {"  option   ", o->name}, {" = ", o->default_value}, {"  ", o->type ? o->type : "string"}, {": ", o->help}};
+    for (int i = 0; i < 4; i++) {
+        buf_puts(out, parts[i].before);
+        plugin_text_add(out, parts[i].text, parts[i].text ? strlen(parts[i].text) : 0, TEXT_LINE);
+    }
+    buf_putc(out, '\n');
 }
 
 void backend_print_info(const backend *b, buf *out)

@@ -3,6 +3,8 @@
  * only when it has moved. bp_reset clears all of it. */
 #include "host/backend/room.h"
 #include "host/base/log.h"
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct { uint64_t code, backend; } blame_key;
@@ -59,6 +61,28 @@ bool backend_warn_once(backend_room *room, const char *text)
         log_warn(room->rt, "%s", text);
     return is_new;
 }
+
+/* -- objects that were released too often -------------------------------------------------------------------------- */
+
+void backend_over_released(backend *b, const char *what)
+{
+    char text[200];
+    snprintf(text, sizeof text, "backend \"%s\" released %s more often than it had references; that was ignored",
+             b->name, what);
+    backend_warn_once(b->room, text);
+}
+
+void backend_bury(backend_room *room, struct bp_compiled *k)
+{
+    pthread_mutex_lock(&room->lock);
+    struct bp_compiled *old = room->graves[room->next_grave];
+    room->graves[room->next_grave] = k;
+    room->next_grave = (room->next_grave + 1) % (sizeof room->graves / sizeof *room->graves);
+    pthread_mutex_unlock(&room->lock);
+    free(old);
+}
+
+/* -- a fresh start ------------------------------------------------------------------------------------------------- */
 
 /* As after loading. */
 static enum backend_state fresh_state(const backend *b)

@@ -6,7 +6,7 @@
 #include "host/backend/program.h"
 
 /* What came of asking a backend: code 0, or why not. */
-typedef struct { bp_status code; char text[1200]; } answer;
+typedef struct { bp_status code; bool ends; char text[1200]; } answer; /* ends: no further link may be asked */
 
 typedef struct {
     char *name;

@@ -38,6 +38,7 @@ void compiled_unref(bp_compiled *k)
 {
     if (!k || atomic_fetch_sub_explicit(&k->refs, 1, memory_order_acq_rel) != 1)
         return;
+    k->is_dead = true;
     if (k->destroy) {
         fp_word word = protect_begin();
         k->destroy(k->state);
@@ -48,7 +49,15 @@ void compiled_unref(bp_compiled *k)
     if (k->program)
         program_unref(k->program);
     pthread_mutex_destroy(&k->lock);
-    free(k);
+    backend_bury(k->b->room, k);
+}
+
+bool compiled_take_back(atomic_uint *lent)
+{
+    unsigned n = atomic_load_explicit(lent, memory_order_relaxed);
+    while (n && !atomic_compare_exchange_weak_explicit(lent, &n, n - 1, memory_order_relaxed, memory_order_relaxed))
+        continue;
+    return n != 0;
 }
 
 /* -- outputs ------------------------------------------------------------------------------------------------------- */
@@ -292,7 +301,9 @@ static bp_status invoke_program(bp_ctx *c, bp_compiled *k, bp_run *r)
 bp_status compiled_run(bp_compiled *k, bp_run *r)
 {
     if (r->depth >= RUN_MAX_DEPTH)
-        return run_say(r, BP_INTERNAL, "runs are nested %d deep: does a compiled object run itself?", RUN_MAX_DEPTH);
+        return run_say(r, BP_INTERNAL,
+                       "runs of backend \"%s\" are nested %d deep: does a compiled object run itself?", k->b->name,
+                       RUN_MAX_DEPTH);
     bool may_fork = (k->b->info.flags & BP_FORK_SAFE) || k->invoke != invoke_plugin;
     if (!may_fork && k->b->forks != protect_forks())
         return run_say(r, BP_FAILED_PRECONDITION,

@@ -8,6 +8,9 @@ typedef struct chain chain;
 
 struct bp_sink_ { bp_write_fn_ write; void *arg; }; /* write NULL: standard output */
 
+/* A constant that was handed out, and what it held. */
+typedef struct { const bp_tensor *t; uint64_t sum; } lent_constant;
+
 /* A compile in progress: what services need to know of it. Lives on the stack of link_compile; the view's `backend`
  * points to it meanwhile. */
 typedef struct compile_record {
@@ -20,6 +23,7 @@ typedef struct compile_record {
     node_id *placeholders;
     uint32_t nnodes, nplaceholders;
     uint64_t id;              /* of this compile: objects made in it carry it */
+    VEC(lent_constant) constants; /* those that the plugin has seen the data of */
     diag inner;               /* the last service that failed: told when the backend gives no reason of its own */
 } compile_record;
 /* NULL outside compile. */
@@ -35,6 +39,8 @@ struct bp_inputs {
 struct bp_compiled {
     const bp_host *host;
     atomic_uint refs;
+    atomic_uint lent;         /* of these, the plugin's: it may give up no more */
+    bool is_dead;             /* released; kept a while to tell who releases it again */
     backend *b;
     uint64_t made_in;         /* the id of the compile that made it; its graph is the only one that it serves */
     /* How the host runs it: a plugin's run, a graph node by node, a program. */
@@ -71,6 +77,8 @@ bp_compiled *compiled_of_graph(bp_ctx *c, backend *b, bp_graph_module *gm); /* t
 bp_compiled *compiled_of_program(bp_ctx *c, backend *b, program *p);        /* takes the caller's reference */
 bp_compiled *compiled_ref(bp_compiled *k);
 void compiled_unref(bp_compiled *k); /* NULL: nothing */
+/* Counts one reference of a plugin's less; false: it has none. */
+bool compiled_take_back(atomic_uint *lent);
 
 /* Runs k: its outputs are made and fit what is expected, or none is left and the story says why. */
 bp_status compiled_run(bp_compiled *k, bp_run *r);

@@ -44,8 +44,11 @@ static bool parse_number(const config_row *row, const char *text, int64_t *out)
 {
     char *end;
     errno = 0;
+    const char *digits = text + (*text == '-');
+    if (*digits < '0' || *digits > '9' || (*digits == '0' && digits[1] >= '0' && digits[1] <= '9'))
+        return false; /* "010" is eight to some and ten to others */
     long long v = strtoll(text, &end, 10);
-    if (end == text || errno)
+    if (errno)
         return false;
     if (row->type == CONFIG_TIME) {
         str unit = str_trim(str_of(end));
@@ -81,7 +84,7 @@ bool config_parse_value(const config_row *row, const char *text, int64_t *number
         snprintf(why, cap, "yes or no");
         return parse_bool(text, number);
     case CONFIG_INT:
-        snprintf(why, cap, "a whole number within %s", row->range);
+        snprintf(why, cap, "a whole number within %s, in decimal without leading zeros", row->range);
         return parse_number(row, text, number);
     case CONFIG_TIME:
         snprintf(why, cap, "a time such as \"10 s\" or \"500 ms\", within %s milliseconds", row->range);

@@ -25,6 +25,7 @@ typedef struct {
     uint32_t layer;
     str rest;                /* text that is still to be read; s NULL: none */
     int line;
+    str raw;                 /* the line itself */
     config_section *section; /* NULL before the first header */
     bool continued;          /* the line goes on with the value above */
 } reader;
@@ -37,6 +38,18 @@ BP_PRINTF(3, 4) static bp_status fail(reader *r, bp_status code, const char *fmt
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
     return diag_fail(&r->cfg->error, code, "%s:%d: %s", r->file, r->line, text);
+}
+
+/* The same at a place in the line. at: within r->raw. */
+BP_PRINTF(3, 4) static bp_status fail_at(reader *r, const char *at, const char *fmt, ...)
+{
+    char text[600];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    return diag_fail(&r->cfg->error, BP_INVALID_ARGUMENT, "%s:%d:%d: %s", r->file, r->line,
+                     (int)(at - r->raw.s) + 1, text);
 }
 
 static bool failed(const reader *r)
@@ -174,11 +187,26 @@ static bp_status check_key(reader *r, str line)
         return fail(r, BP_INVALID_ARGUMENT, "\":\" stands before \"=\"; write key = value");
     if (!key.n || key.n > MAX_NAME)
         return fail(r, BP_INVALID_ARGUMENT, "a key of %zu bytes, 1 to %d are possible", key.n, MAX_NAME);
+    if (key.s[0] == '?' && (key.n == 1 || key.s[1] == '?' || key.s[1] == ' ' || key.s[1] == '\t'))
+        return fail_at(r, key.s + 1, "expected a key's name right behind one \"?\", as in \"?opt.threads = 4\"");
     if (memchr(key.s, ';', key.n))
         return fail(r, BP_INVALID_ARGUMENT, "a key holds no \";\"");
     if (!r->section)
         return fail(r, BP_INVALID_ARGUMENT, "the key \"%.*s\" stands before any section", (int)key.n, key.s);
     return BP_OK;
+}
+
+/* The first byte that is no text; NULL: none. */
+static const char *odd_byte(str raw)
+{
+    for (size_t i = 0; i < raw.n;) {
+        unsigned char c = (unsigned char)raw.s[i];
+        size_t len = c < 0x80 ? 1 : c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : 2;
+        if (len > raw.n - i || !str_is_utf8((str){raw.s + i, len}) || (c < 0x20 && c != '\t') || c == 0x7f)
+            return raw.s + i;
+        i += len;
+    }
+    return NULL;
 }
 
 static bp_status check_line(reader *r, str raw)
@@ -188,8 +216,12 @@ static bp_status check_line(reader *r, str raw)
         diag_hint(&r->cfg->error, "a long value goes on in lines that begin with a blank");
         return r->cfg->error.code;
     }
-    if (memchr(raw.s, '\0', raw.n))
+    const char *odd = odd_byte(raw);
+    if (odd && !*odd)
         return fail(r, BP_INVALID_ARGUMENT, "a line holds a NUL byte");
+    if (odd)
+        return fail_at(r, odd, "the byte 0x%02x is no part of a UTF-8 character, or is a control character; expected "
+                       "UTF-8 text", (unsigned)(unsigned char)*odd);
     str line = str_trim(raw);
     if (!line.n || line.s[0] == ';' || line.s[0] == '#')
         return BP_OK;
@@ -213,6 +245,7 @@ static char *next_line(char *to, int cap, void *arg)
     r->line++;
     if (line.n && line.s[line.n - 1] == '\r')
         line.n--;
+    r->raw = line;
     if (check_line(r, line) != BP_OK)
         return NULL;
     if (line.n + 1 > (size_t)cap) {
@@ -303,7 +336,10 @@ static bp_status set_key(reader *r, enum config_key k, const char *value)
     char why[200];
     if (config_parse_value(row, v->text, &number, why, sizeof why))
         return BP_OK;
-    return fail(r, BP_INVALID_ARGUMENT, "\"%s\" is set to \"%s\", expected %s", row->name, v->text, why);
+    const char *eq = r->continued ? NULL : memchr(r->raw.s, '=', r->raw.n), *at = eq ? eq + 1 : r->raw.s;
+    while (at < r->raw.s + r->raw.n && (*at == ' ' || *at == '\t'))
+        at++;
+    return fail_at(r, at, "\"%s\" is set to \"%s\", expected %s", row->name, v->text, why);
 }
 
 static bp_status set(reader *r, const char *name, const char *value)

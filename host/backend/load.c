@@ -6,6 +6,7 @@
 #include "host/backend/elf.h"
 #include "host/backend/policy.h"
 #include "host/backend/probe.h"
+#include "host/backend/text.h"
 #include "host/base/log.h"
 #include <dlfcn.h>
 #include <errno.h>
@@ -170,10 +171,40 @@ static void *own_symbol(const loading *l, const char *name, const char **foreign
     return NULL;
 }
 
+/* What the symbol table says that a symbol is; NULL: what is wanted. One that is not in it is taken at its word. */
+static const char *wrong_kind(const void *symbol, bool is_function)
+{
+    Dl_info info;
+    ElfW(Sym) *s = NULL; /* only read */
+    if (!dladdr1(symbol, &info, (void **)&s, RTLD_DL_SYMENT) || !s || info.dli_saddr != symbol)
+        return NULL;
+    unsigned type = ELF64_ST_TYPE(s->st_info);
+    if (type == STT_OBJECT || type == STT_COMMON)
+        return is_function ? "data" : NULL;
+    if (type == STT_FUNC || type == STT_GNU_IFUNC)
+        return is_function ? NULL : "a function";
+    return type == STT_NOTYPE ? NULL : "neither a function nor data";
+}
+
+/* " (named in FILE:LINE)", or "" for a key that no file sets. */
+static const char *named_at(const loading *l, enum config_key key, char *out, size_t cap)
+{
+    const config_value *v = &l->b->section->keys[key];
+    out[0] = '\0';
+    if (v->text && v->at.file)
+        snprintf(out, cap, " (named in %s:%d)", v->at.file, v->at.line);
+    return out;
+}
+
 static bool find_compile(loading *l, bp_compile_fn *out)
 {
     const char *name = config_backend_str(l->b->section, KEY_COMPILE), *foreign;
+    char at[PATH_MAX];
     void *symbol = own_symbol(l, name, &foreign);
+    const char *wrong = symbol ? wrong_kind(symbol, true) : NULL;
+    if (wrong)
+        return STOP(l, STATE_NOT_A_PLUGIN, "%s: \"%s\" is %s, expected the function bp_compiled *%s(bp_graph_module *, "
+                    "const bp_inputs *)%s", l->path, name, wrong, name, named_at(l, KEY_COMPILE, at, sizeof at));
     if (symbol) {
         memcpy(out, &symbol, sizeof *out);
         return true;
@@ -181,8 +212,9 @@ static bool find_compile(loading *l, bp_compile_fn *out)
     if (*foreign)
         return STOP(l, STATE_NOT_A_PLUGIN, "%s defines no \"%s\"; the one that it sees belongs to its dependency %s",
                     l->path, name, foreign);
-    return STOP(l, STATE_NOT_A_PLUGIN, "%s defines no \"%s\"; it must export bp_compiled *%s(bp_graph_module *, const "
-                "bp_inputs *), or its section names another symbol by compile =", l->path, name, name);
+    return STOP(l, STATE_NOT_A_PLUGIN, "%s defines no \"%s\"%s; it must export bp_compiled *%s(bp_graph_module *, "
+                "const bp_inputs *), or its section names another symbol by compile =", l->path, name,
+                named_at(l, KEY_COMPILE, at, sizeof at), name);
 }
 
 static bool find_init(loading *l, bp_init_fn *out)
@@ -191,12 +223,24 @@ static bool find_init(loading *l, bp_init_fn *out)
     const char *name = config_backend_str(s, KEY_INIT), *foreign;
     void *symbol = own_symbol(l, name, &foreign);
     *out = NULL;
+    char at[PATH_MAX];
+    const char *wrong = symbol ? wrong_kind(symbol, true) : NULL;
+    if (wrong)
+        return STOP(l, STATE_NOT_A_PLUGIN, "%s: \"%s\" is %s, expected the function bp_status %s(const bp_host *)%s",
+                    l->path, name, wrong, name, named_at(l, KEY_INIT, at, sizeof at));
     if (symbol)
         memcpy(out, &symbol, sizeof *out);
     else if (s->keys[KEY_INIT].text)
         return STOP(l, STATE_NOT_A_PLUGIN, "%s defines no \"%s\", which %s:%d names as its init hook", l->path, name,
                     s->keys[KEY_INIT].at.file, s->keys[KEY_INIT].at.line);
     return true;
+}
+
+/* Its texts are shown on terminals. */
+static const char *own_text(const loading *l, const char *text)
+{
+    char clean[200];
+    return text ? backend_keep_text(l->b->room, plugin_text(clean, sizeof clean, text, strlen(text))) : NULL;
 }
 
 /* Copies what this host knows of backend_info; fields beyond its size are zero, which means their defaults. */
@@ -207,10 +251,15 @@ static bool read_info(loading *l, bp_backend_info *out)
     *out = (bp_backend_info){0};
     if (!info)
         return true;
+    const char *wrong = wrong_kind(info, false);
+    if (wrong)
+        return STOP(l, STATE_NOT_A_PLUGIN, "%s: \"backend_info\" is %s, expected a const bp_backend_info", l->path,
+                    wrong);
     uint32_t size = info->size;
     if (size < offsetof(bp_backend_info, version) || size > 1 << 16)
-        return STOP(l, STATE_NOT_A_PLUGIN, "%s: backend_info.size is %u, expected sizeof(bp_backend_info), %zu here",
-                    l->path, (unsigned)size, sizeof *out);
+        return STOP(l, STATE_NOT_A_PLUGIN, "%s: backend_info.size is %u, expected sizeof(bp_backend_info): at "
+                    "least %zu, and %zu in this host; set .size = sizeof(bp_backend_info)", l->path,
+                    (unsigned)size, offsetof(bp_backend_info, version), sizeof *out);
     memcpy(out, info, size < sizeof *out ? size : sizeof *out);
     if (out->graph < BP_GRAPH_UNSET || out->graph > BP_GRAPH_CORE)
         return STOP(l, STATE_NOT_A_PLUGIN, "%s: backend_info.graph is %d, expected BP_GRAPH_*", l->path,
@@ -218,6 +267,9 @@ static bool read_info(loading *l, bp_backend_info *out)
     if (out->min_alignment & (out->min_alignment - 1))
         return STOP(l, STATE_NOT_A_PLUGIN, "%s: backend_info.min_alignment is %u, expected a power of two", l->path,
                     (unsigned)out->min_alignment);
+    out->version = own_text(l, out->version);
+    out->build_id = own_text(l, out->build_id);
+    out->vendor = own_text(l, out->vendor);
     return true;
 }
 

@@ -12,6 +12,7 @@ typedef struct {
     buf text;                  /* "NAME: TEXT; NAME: TEXT" */
     uint32_t n;
     bool is_final;             /* the last one ends the chain */
+    bool ends;                 /* and chains above it */
     bp_status code;            /* of the final one, else of the first loud one, else UNIMPLEMENTED */
     char name[64], last[1200]; /* of the last one */
 } trail;
@@ -54,7 +55,7 @@ typedef struct group {
     char *why;                 /* then: what the link said; or what its failed run said */
     _Atomic(program *) rest;   /* answers where the link does not; made when first needed */
     pthread_mutex_t lock;      /* making `rest`, setting `why` */
-    atomic_bool is_retired, is_verified;
+    atomic_bool is_retired, is_verified, is_watched;
 } group;
 /* An output of gm that is one of its inputs, or an earlier output, again. */
 enum { SAME_NONE = 0, SAME_INPUT = 1 << 28, SAME_OUTPUT = 1 << 29, SAME_INDEX = SAME_INPUT - 1 };

@@ -6,6 +6,7 @@
 #define BP_NO_NOTE
 #include <backplane/plugin.h>
 #include <dlfcn.h>
+#include <link.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,6 +17,14 @@ static void say(const char *what, const char *text)
     int n = snprintf(line, sizeof line, "\n%s%.900s\n", what, text);
     if (n > 0 && write(1, line, (size_t)n) != n)
         _exit(126);
+}
+
+/* Whether it may be called; what it is else, the host says when it loads the library. */
+static int is_code(const void *symbol)
+{
+    Dl_info info;
+    ElfW(Sym) *s = NULL;
+    return !dladdr1(symbol, &info, (void **)&s, RTLD_DL_SYMENT) || !s || ELF64_ST_TYPE(s->st_info) != STT_OBJECT;
 }
 
 int main(int argc, char **argv)
@@ -30,7 +39,7 @@ int main(int argc, char **argv)
         _exit(0);
     }
     void *symbol = argv[2][0] ? dlsym(library, argv[2]) : NULL;
-    if (symbol) {
+    if (symbol && is_code(symbol)) {
         bp_init_fn init;
         memcpy(&init, &symbol, sizeof init);
         say("init", "");

@@ -163,7 +163,8 @@ static bp_status compile_group(bp_ctx *c, program *p, group *g, assignment *a, t
         return c->diag.code;
     if (!(g->why = strdup(said.text)))
         return ctx_nomem(c);
-    if (status_chain(said.code) == 'S' || chain_is_strict(p->chain))
+    t->ends |= said.ends;
+    if (said.ends || status_chain(said.code) == 'S' || chain_is_strict(p->chain))
         return trail_end(t, name, said.code, said.text);
     trail_add(t, name, said.code, said.text);
     TRY(program_compile_from(c, p->chain, g->link + 1, g->gm, p->asked, p->code, t, &rest));
@@ -216,6 +217,7 @@ bp_status program_tell(bp_ctx *c, const trail *t, const chain *ch, const bp_grap
         ctx_fail(c, t->code, "no backend of the chain compiled graph \"%s\"", gm->name);
         diag_detail(&c->diag, "%s", buf_text(&t->text));
     }
+    c->diag.ends = t->ends;
     if (chain_is_strict(ch))
         diag_hint(&c->diag, "\"fallback = error\" in [host] keeps other backends from answering");
     return c->diag.code;

@@ -2,9 +2,11 @@
  *
  * A group's inputs are read only, so the same inputs can be given to the next link. OUT_OF_RANGE is explained by the
  * data and goes up to the caller, who answers eagerly; a cancelled call ends; any other failure moves the group to its
- * next link, compiled at that moment, and only if that one succeeds is the failed backend to blame. */
+ * next link, compiled at that moment, and only if that one succeeds is the failed backend to blame. A failed run that
+ * wrote to what it was lent (watch.c) leaves nothing to answer from: its failure is the answer. */
 #include "host/backend/plan.h"
 #include "host/backend/verify.h"
+#include "host/backend/watch.h"
 #include "host/base/log.h"
 #include <stdio.h>
 #include <string.h>
@@ -60,6 +62,14 @@ static void share_outputs(const group *g, const program_io *io)
             continue;
         tensor_unref(io->outputs[i]);
         io->outputs[i] = tensor_ref(t);
+    }
+}
+
+static void drop(const program_io *io)
+{
+    for (uint32_t i = 0; i < io->noutputs; i++) {
+        tensor_unref(io->outputs[i]);
+        io->outputs[i] = NULL;
     }
 }
 
@@ -131,10 +141,8 @@ static bp_status check_first_run(bp_ctx *c, const program *p, group *g, const pr
         return BP_OK;
     bp_status st = verify_outputs(c, g->gm, p->chain->links[g->link].name, io->inputs, io->ninputs, io->outputs,
                                   io->noutputs);
-    for (uint32_t i = 0; st && i < io->noutputs; i++) {
-        tensor_unref(io->outputs[i]);
-        io->outputs[i] = NULL;
-    }
+    if (st)
+        drop(io);
     return st;
 }
 
@@ -157,10 +165,54 @@ RARE static bp_status judge(bp_ctx *c, program *p, group *g, const program_io *i
     return fall_back(c, p, g, io, st);
 }
 
+/* -- what a run may only read -------------------------------------------------------------------------------------- */
+
+/* A failed run that wrote to input i: nobody may compute from it, and the backend is not asked again. One that
+ * succeeded has spoiled the caller's data all the same. */
+RARE static bp_status tell_spoiled(bp_ctx *c, program *p, group *g, const program_io *io, uint32_t i, bp_status st)
+{
+    backend *b = p->chain->links[g->link].b;
+    if (st == BP_OK && !p->verifies) {
+        chain_warn(p->chain, "a run of backend \"%s\" wrote to input %u of graph \"%s\", which is only lent to it",
+                   b->name, (unsigned)i, g->gm->name);
+        return BP_OK;
+    }
+    if (st == BP_DATA_LOSS && g->compiled->program) /* a link of its own is to blame, and named */
+        return st;
+    diag failure = c->diag;
+    diag_clear(&c->diag);
+    drop(io);
+    ctx_fail(c, BP_DATA_LOSS, "a run of backend \"%s\" wrote to input %u of graph \"%s\", which is only lent to it: "
+             "nothing else can answer from it", b->name, (unsigned)i, g->gm->name);
+    c->diag.ends = true;
+    if (failure.code)
+        diag_detail(&c->diag, "It failed, too: %.400s", failure.message);
+    backend_retire(b, p->code, c->diag.message, !g->compiled->program);
+    return BP_DATA_LOSS;
+}
+
+/* Runs an object that is not the host's own: the first run is watched in full. */
+static bp_status run_watched(bp_ctx *c, program *p, group *g, const program_io *io)
+{
+    watch w;
+    uint64_t rng = c->rng_offset;
+    bool is_strict = chain_is_strict(p->chain);
+    bool is_first = !atomic_exchange_explicit(&g->is_watched, true, memory_order_relaxed);
+    const uint8_t *owned = is_strict ? io->owned : NULL;
+    watch_begin(&w, is_first, io->inputs, owned, io->ninputs);
+    bp_status st = run_own(c, g, io, is_strict);
+    uint32_t changed = st || is_first ? watch_changed(&w, io->inputs, owned, io->ninputs) : UINT32_MAX;
+    if (changed != UINT32_MAX)
+        return tell_spoiled(c, p, g, io, changed, st);
+    return st == BP_OK && !p->verifies ? st : judge(c, p, g, io, st, rng);
+}
+
 static HOT bp_status run_group(bp_ctx *c, program *p, group *g, const program_io *io)
 {
     if (!group_answers(g))
         return run_rest(c, p, g, io);
+    if (p->chain->links[g->link].b->kind != ORIGIN_BUILTIN)
+        return run_watched(c, p, g, io);
     uint64_t rng = c->rng_offset;
     bp_status st = run_own(c, g, io, chain_is_strict(p->chain));
     return st == BP_OK && !p->verifies ? st : judge(c, p, g, io, st, rng);

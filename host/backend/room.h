@@ -39,6 +39,8 @@ typedef struct backend_room {
     pthread_mutex_t lock;          /* the fields below; never held across a plugin's code */
     VEC(backend *) backends;       /* built in, config sections, registered, functions; only ever added to */
     VEC(char *) texts;             /* reasons and default names that may still be read */
+    struct bp_compiled *graves[64]; /* objects that were released last, and the place of the next */
+    uint32_t next_grave;
     map retired;                   /* (code, backend): see blame.c */
     map warned;                    /* warnings that were given */
     atomic_uint generation;        /* moves whenever `retired` or a degraded state changes */
@@ -79,6 +81,10 @@ bool backend_is_retired(const backend *b, uint64_t code);
 void backend_retire(backend *b, uint64_t code, const char *why, bool counts);
 /* Warns unless this very text was warned of since the last reset. */
 bool backend_warn_once(backend_room *room, const char *text);
+/* Says, once, that a plugin gave up more references than it had; nothing else comes of it. */
+void backend_over_released(backend *b, const char *what);
+/* Keeps a released object's memory for a while, so that a plugin that uses it again is told and does no harm. */
+void backend_bury(backend_room *room, struct bp_compiled *k);
 /* service.c */
 void service_fill(host_table *t, backend *b);
 #endif

@@ -1,5 +1,6 @@
 /* The service table, and the services that need no graph: logs, memory, threads, once. */
 #include "host/backend/service.h"
+#include "host/backend/text.h"
 #include "host/base/log.h"
 #include "host/base/parallel.h"
 #include <stdio.h>
@@ -23,7 +24,7 @@ void service_fill(host_table *t, backend *b)
 }
 
 /* Each backend has its own copy of the table, with its record behind it. */
-static backend *backend_of(const bp_host *host)
+backend *service_backend(const bp_host *host)
 {
     union { const bp_host *api; const host_table *table; } u = {host};
     return u.table->b;
@@ -31,24 +32,33 @@ static backend *backend_of(const bp_host *host)
 
 /* -- saying -------------------------------------------------------------------------------------------------------- */
 
+enum { LOG_TEXT = 1 << 16 };
+
 void service_log_text(const bp_host *host, int32_t level, const char *text, size_t n)
 {
-    const backend *b = backend_of(host);
+    const backend *b = service_backend(host);
     bp_runtime *rt = b->room->rt;
-    int len = (int)(text && n < 4096 ? n : 0);
+    bool is_loud = level == BP_LOG_ERROR || level == BP_LOG_WARN;
+    if (!is_loud && !log_on(rt, LOG_backend))
+        return;
+    buf line = {0};
+    plugin_text_add(&line, text, text ? n < LOG_TEXT ? n : LOG_TEXT : 0, TEXT_LINES);
+    if (text && n > LOG_TEXT)
+        buf_printf(&line, " [cut, of %zu bytes]", n);
     if (level == BP_LOG_ERROR)
-        log_error(rt, "backend \"%s\": %.*s", b->name, len, text);
+        log_error(rt, "backend \"%s\": %s", b->name, buf_text(&line));
     else if (level == BP_LOG_WARN)
-        log_warn(rt, "backend \"%s\": %.*s", b->name, len, text);
+        log_warn(rt, "backend \"%s\": %s", b->name, buf_text(&line));
     else
-        log_line(rt, LOG_backend, "\"%s\": %.*s", b->name, len, text);
+        log_line(rt, LOG_backend, "\"%s\": %s", b->name, buf_text(&line));
+    buf_fini(&line);
 }
 
 bp_status service_init_fail_text(const bp_host *host, bp_status code, const char *text, size_t n)
 {
-    backend *b = backend_of(host);
+    backend *b = service_backend(host);
     if (!b->said[0])
-        snprintf(b->said, sizeof b->said, "%.*s", (int)(text && n < sizeof b->said ? n : 0), text);
+        plugin_text(b->said, sizeof b->said, text, n);
     return code == BP_OK ? BP_UNKNOWN : code;
 }
 

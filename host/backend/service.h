@@ -9,4 +9,7 @@
 #include <backplane/host_api.def>
 #undef BP_API_ROW
 #undef BP_API_VOID
+
+/* Whose table it is. */
+backend *service_backend(const bp_host *host);
 #endif

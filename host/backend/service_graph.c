@@ -2,6 +2,8 @@
  * plugin keeps a reference; then there is no record, and what needs one answers with its failure. */
 #include "host/backend/chain.h"
 #include "host/backend/service.h"
+#include "host/backend/text.h"
+#include "host/backend/watch.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -58,21 +60,31 @@ bp_compiled *service_forward(bp_graph_module *gm)
     if (!record)
         return NULL;
     bp_compiled *k = compiled_of_graph(record->c, record->b, gm);
-    if (k)
+    if (k) {
         k->made_in = record->id;
-    else
+        atomic_init(&k->lent, 1);
+    } else {
         take_story(record);
+    }
     return k;
 }
 
 bp_graph_module *service_gm_ref(bp_graph_module *gm)
 {
+    if (gm)
+        atomic_fetch_add_explicit(&gm->lent, 1, memory_order_relaxed);
     return gm_ref(gm);
 }
 
+/* The host's own references are not the plugin's to give up. */
 void service_gm_unref(bp_graph_module *gm)
 {
-    gm_unref(gm);
+    if (!gm)
+        return;
+    if (compiled_take_back(&gm->lent))
+        gm_unref(gm);
+    else
+        backend_over_released(service_backend(gm->host), "a graph module");
 }
 
 uint64_t service_gm_code_id(bp_graph_module *gm)
@@ -211,6 +223,15 @@ const char *service_input_name(const bp_inputs *in, uint32_t i)
     return n ? n->name : "";
 }
 
+/* What a constant held when it was handed out: other links compute from the same one. */
+static bp_status note_constant(compile_record *record, const bp_tensor *t)
+{
+    for (uint32_t i = 0; i < record->constants.len; i++)
+        if (record->constants.at[i].t == t)
+            return BP_OK;
+    return vec_push(&record->constants, (lent_constant){t, watch_sum(t)}) ? BP_OK : BP_RESOURCE_EXHAUSTED;
+}
+
 /* Constants are there while compiling; inputs are fakes, and asking for their data is a mistake that is told. */
 bp_status service_constant_value(bp_graph_module *gm, uint32_t node, bp_view *out)
 {
@@ -221,7 +242,7 @@ bp_status service_constant_value(bp_graph_module *gm, uint32_t node, bp_view *ou
     const bp_tensor *t = n->op == BP_NODE_GET_ATTR ? gm_constant(gm, n->name) : NULL;
     if (t && !tensor_is_fake(t)) {
         tensor_get_view(t, out);
-        return BP_OK;
+        return record ? note_constant(record, t) : BP_OK;
     }
     if (record) {
         diag_clear(&record->inner);
@@ -239,8 +260,9 @@ static bool says(bp_graph_module *gm, bp_status code, const char *what, const ch
 {
     if (gm->said.code != BP_OK || !compile_record_of(gm))
         return false;
+    char clean[690]; /* what an answer holds of it */
     if (text && n)
-        diag_fail(&gm->said, code, "%.*s", (int)(n < 1024 ? n : 1024), text);
+        diag_fail(&gm->said, code, "%s", plugin_text(clean, sizeof clean, text, n));
     else
         diag_fail(&gm->said, code, "%s and gave no reason", what);
     return true;
@@ -302,6 +324,7 @@ bp_compiled *service_compile_with(bp_graph_module *gm, const bp_inputs *inputs, 
         bp_compiled *k = compiled_of_program(record->c, record->b, p);
         if (k) {
             k->made_in = record->id;
+            atomic_init(&k->lent, 1);
             return k;
         }
     }

@@ -1,5 +1,6 @@
 /* Services on compiled objects and runs. */
 #include "host/backend/service.h"
+#include "host/backend/text.h"
 #include <stdio.h>
 
 bp_compiled *service_compiled_new(bp_graph_module *gm, bp_run_fn run, bp_destroy_fn destroy, void *state)
@@ -15,6 +16,7 @@ bp_compiled *service_compiled_new(bp_graph_module *gm, bp_run_fn run, bp_destroy
     bp_compiled *k = compiled_of_run(record->c, record->b, run, destroy, state);
     if (k) {
         k->made_in = record->id;
+        atomic_init(&k->lent, 1);
     } else {
         record->inner = record->c->diag;
         diag_clear(&record->c->diag);
@@ -24,12 +26,25 @@ bp_compiled *service_compiled_new(bp_graph_module *gm, bp_run_fn run, bp_destroy
 
 bp_compiled *service_compiled_ref(bp_compiled *k)
 {
+    if (!k)
+        return NULL;
+    if (k->is_dead) {
+        backend_over_released(k->b, "a compiled object, which it then took a reference to,");
+        return NULL;
+    }
+    atomic_fetch_add_explicit(&k->lent, 1, memory_order_relaxed);
     return compiled_ref(k);
 }
 
+/* The host's own references are not the plugin's to give up. */
 void service_compiled_unref(bp_compiled *k)
 {
-    compiled_unref(k);
+    if (!k)
+        return;
+    if (!k->is_dead && compiled_take_back(&k->lent))
+        compiled_unref(k);
+    else
+        backend_over_released(k->b, "a compiled object");
 }
 
 bp_status service_run_borrow(bp_run *r, uint32_t i, bp_view *out)
@@ -66,7 +81,8 @@ bp_status service_run_poll(bp_run *r)
 bp_status service_run_fail_text(bp_run *r, bp_status code, const char *text, size_t n)
 {
     code = code == BP_OK ? BP_UNKNOWN : code;
-    return text && n ? run_say(r, code, "%.*s", (int)(n < 1024 ? n : 1024), text) : code;
+    char clean[1024];
+    return text && n ? run_say(r, code, "%s", plugin_text(clean, sizeof clean, text, n)) : code;
 }
 
 /* A failure is the caller's to judge: it may run something else, so the story is put aside. */
@@ -74,6 +90,8 @@ bp_status service_run_compiled(bp_run *r, bp_compiled *k)
 {
     if (!k)
         return BP_INVALID_ARGUMENT;
+    if (k->is_dead)
+        return run_say(r, BP_INTERNAL, "it ran a compiled object that it had released");
     const bp_host *own = r->host;
     bp_status st = compiled_run(k, r);
     r->host = own;

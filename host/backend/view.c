@@ -1,5 +1,7 @@
 /* One backend, one graph: the copy that the backend may read and edit, the call of its compile, and what it said. */
 #include "host/backend/chain.h"
+#include "host/backend/text.h"
+#include "host/backend/watch.h"
 #include "host/base/log.h"
 #include <stdio.h>
 #include <string.h>
@@ -91,6 +93,7 @@ void link_view_destroy(link_view *v)
         v->gm->ctx = NULL;
         gm_unref(v->gm);
     }
+    vec_fini(&v->record.constants);
     free(v->record.order);
     free(v->record.placeholders);
     free(v);
@@ -138,6 +141,7 @@ static void read_words(const link_view *v, answer *out)
     const diag *said = &v->gm->said, *inner = &v->record.inner, *left = &v->record.c->diag;
     const diag *story = said->code ? said : inner->code ? inner : left->code ? left : NULL;
     out->code = story ? story->code : BP_INTERNAL;
+    out->ends = story && story->ends;
     snprintf(out->text, sizeof out->text, "%.700s%s%.490s", story ? story->message : "returned NULL and gave no reason",
              story && story->detail[0] ? " " : "", story ? story->detail : "");
     diag_clear(&v->record.c->diag);
@@ -152,8 +156,12 @@ static void describe(const link_view *v, const bp_compiled *k)
         return;
     size_t n = k->b->info.describe(k->state, NULL, 0);
     char *text = n < SIZE_MAX ? calloc(n + 1, 1) : NULL; /* with room for the NUL that snprintf wants */
-    if (text && k->b->info.describe(k->state, text, n + 1) <= n)
-        log_line(c->rt, LOG_output_code, "\"%s\", graph \"%s\":\n%s", k->b->name, v->gm->name, text);
+    if (text && k->b->info.describe(k->state, text, n + 1) <= n) {
+        buf clean = {0};
+        plugin_text_add(&clean, text, strlen(text), TEXT_LINES);
+        log_line(c->rt, LOG_output_code, "\"%s\", graph \"%s\":\n%s", k->b->name, v->gm->name, buf_text(&clean));
+        buf_fini(&clean);
+    }
     free(text);
 }
 
@@ -161,10 +169,16 @@ static void describe(const link_view *v, const bp_compiled *k)
  * words of failure is not wanted by its own maker. */
 static bp_compiled *accept(link_view *v, bp_compiled *k, answer *out)
 {
-    bool foreign = k->made_in != v->record.id;
-    if (!foreign && !v->gm->said.code) {
+    bool foreign = k->made_in != v->record.id, released = k->is_dead || !compiled_take_back(&k->lent);
+    if (!foreign && !released && !v->gm->said.code) {
         describe(v, k);
         return k;
+    }
+    if (released) {
+        out->code = BP_INTERNAL;
+        snprintf(out->text, sizeof out->text, "returned a compiled object that it had released");
+        diag_clear(&v->record.c->diag);
+        return NULL;
     }
     if (foreign) {
         out->code = BP_INTERNAL;
@@ -177,6 +191,22 @@ static bp_compiled *accept(link_view *v, bp_compiled *k, answer *out)
     return NULL;
 }
 
+/* Whether constants are what they were: no other link could compute from them else. */
+static bool constants_hold(const link_view *v, answer *out)
+{
+    for (uint32_t i = 0; i < v->record.constants.len; i++) {
+        const lent_constant *k = &v->record.constants.at[i];
+        if (watch_sum(k->t) == k->sum)
+            continue;
+        out->code = BP_DATA_LOSS;
+        out->ends = true;
+        snprintf(out->text, sizeof out->text,
+                 "wrote to a constant of the graph, which is only lent to it: nothing else can answer from it");
+        return false;
+    }
+    return true;
+}
+
 static bp_compiled *call(link_view *v, answer *out)
 {
     bp_ctx *c = v->record.c;
@@ -187,8 +217,12 @@ static bp_compiled *call(link_view *v, answer *out)
         log_line(c->rt, LOG_backend, "compile of \"%s\" changed the floating-point control word; it was put back",
                  b->name);
     if (k)
-        return accept(v, k, out);
-    read_words(v, out);
+        k = accept(v, k, out);
+    else
+        read_words(v, out);
+    if (constants_hold(v, out))
+        return k;
+    compiled_unref(k);
     return NULL;
 }
 

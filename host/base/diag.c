@@ -70,7 +70,7 @@ void diag_clear(diag *d)
     d->code = BP_OK;
     d->message[0] = d->detail[0] = d->hint[0] = d->text[0] = '\0';
     d->nframes = d->suppressed = 0;
-    d->muted = false;
+    d->muted = d->ends = false;
 }
 
 BP_PRINTF(3, 4) static size_t append(diag *d, size_t at, const char *fmt, ...)

@@ -15,6 +15,7 @@ typedef struct {
     char message[1024], detail[1536], hint[512];
     char frames[DIAG_FRAMES][200]; /* innermost first: "capturing toy_example (demo.c:12)" */
     uint32_t nframes, suppressed;  /* suppressed: failures reported after the first */
+    bool ends;                     /* nothing else may answer: what others would compute from is spoiled */
     bool muted;                    /* the last diag_fail was suppressed: its detail and hint are too */
     char text[4096];               /* rendered by diag_text */
 } diag;

@@ -428,7 +428,7 @@ static segment_use *make_use(build *b, segment *seg)
 static step not_compiled(call *k, tree_node *n)
 {
     bool fresh = k->next_fresh < k->fresh.len && k->fresh.at[k->next_fresh] == n;
-    if (!config_int(k->c->rt, KEY_SUPPRESS_ERRORS) || k->c->diag.code == BP_RESOURCE_EXHAUSTED)
+    if (!config_int(k->c->rt, KEY_SUPPRESS_ERRORS) || k->c->diag.code == BP_RESOURCE_EXHAUSTED || k->c->diag.ends)
         return STEP_FAILED;
     log_warn(k->c->rt, "%s; suppress_errors is set, and \"%s\" runs eagerly", k->c->diag.message, k->g->code->is.name);
     if (fresh) {

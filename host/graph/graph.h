@@ -58,6 +58,7 @@ typedef struct {
 struct bp_graph_module {
     const bp_host *host;
     atomic_uint refs;
+    atomic_uint lent;         /* of these, a plugin's */
     bp_runtime *rt;
     graph g;
     char *name;               /* "__compiled_fn_0" */

@@ -1,5 +1,6 @@
 /* Golden files: case by case, counted and reported. */
 #include "host/tools/golden.h"
+#include "host/backend/backend.h"
 #include "host/base/clock.h"
 #include "host/tools/golden_case.h"
 #include <string.h>
@@ -183,6 +184,9 @@ static bp_status run_lines(bp_ctx *c, golden_lines *in, const char *path, const 
 
 bp_status golden_run_file(bp_ctx *c, const char *path, const golden_options *o, golden_counts *n)
 {
+    backend *b;
+    if (o->backend && strcmp(o->backend, "eager") != 0) /* else each case would fail of it */
+        TRY(backend_resolve(c, o->backend, NULL, NULL, &b));
     golden_lines *in = golden_open(c, path);
     if (!in)
         return c->diag.code;

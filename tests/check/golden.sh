@@ -1,4 +1,5 @@
-# tests/golden/run: what it says of a runner that fails, dies, does less than before or exits badly.
+# tests/golden/run: what it says of a runner that fails, dies, does less than before or exits badly; and the command on
+# a backend that is not there, and on a file that unpacks without end.
 . "$top_srcdir/tests/lib/tap.sh"
 cd "$TMPDIR" || exit 1
 printf '# floors\ncases.jsonl.gz eager 10\n' >floors
@@ -24,4 +25,11 @@ printf '#!/bin/sh\necho 12 passed, 0 failed, 0 unsupported\n' >command
 ok "success is an exit of 0" sh "$top_srcdir/tests/golden/run" ./command . .
 printf '#!/bin/sh\necho 12 passed, 1 failed, 0 unsupported\n' >command
 is "failure is not" "$(sh "$top_srcdir/tests/golden/run" ./command . . >/dev/null; echo $?)" 1
+small=$top_srcdir/tests/golden/small.jsonl.gz
+"$BP_CLI" golden --backend nowhere "$small" >said 2>&1
+is "a backend that is not there is told once" "$(grep -c 'invalid backend "nowhere"' said)" 1
+like "and no case is counted" "$(grep -c passed said)" 0
+head -c 80000000 /dev/zero | tr '\0' x | gzip -1 >bomb.jsonl.gz
+like "a line without end is refused" \
+    "$( (ulimit -v 2000000; "$BP_CLI" golden bomb.jsonl.gz 2>&1) )" "is over 64 MiB long"
 plan

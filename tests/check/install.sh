@@ -45,6 +45,10 @@ like "the plugin prints the graph" "$("$vendor/user" hello 2>&1)" "call_function
 like "a C++ exception is an error with its text" "$("$vendor/user" hello-cxx refused 2>&1)" \
     "no input may be called refused"
 like "the installed command lists them" "$("$prefix/bin/backplane" backends 2>&1)" "hello*hello-composer*hello-cxx"
+# shellcheck disable=SC2016 # make's variable
+without=$(make -s -C "$top_builddir" show-config config_parts='$(config_without_onednn)')
+is "a build without oneDNN installs no section of it" "$(printf '%s\n' "$without" | grep -c '^.backend onednn')" 0
+like "and its chain goes on without it" "$without" "backend debug-print*cuda-fused, ?onednn-cpu, eager"
 ok "make uninstall" make -s -C "$top_builddir" uninstall DESTDIR="$root"
 is "it leaves no file behind" "$(find "$root" -type f)" ""
 plan

@@ -1,5 +1,6 @@
 # Plugins that are wrong on purpose, a way each: the first rows of what every plugin is held against.
 bad_plugins = \
+	%D%/plugins/acts.so \
 	%D%/plugins/bad_info.so %D%/plugins/borrower.so %D%/plugins/constructor_crash.so \
 	%D%/plugins/constructor_exit.so %D%/plugins/constructor_hang.so %D%/plugins/declines.so %D%/plugins/errors.so \
 	%D%/plugins/executable_stack.so %D%/plugins/fast_math.so %D%/plugins/few_outputs.so \
@@ -28,6 +29,7 @@ $(bad_plugins): $(bad_headers)
 	$(AM_V_CC)$(bad_compile) -Wl,-z,execstack -o $@ $(srcdir)/%D%/plugins/declines.c
 
 EXTRA_DIST += \
+	%D%/plugins/acts.c \
 	%D%/plugins/bad_info.c %D%/plugins/borrower.c %D%/plugins/constructor_crash.c %D%/plugins/constructor_exit.c \
 	%D%/plugins/constructor_hang.c %D%/plugins/declines.c %D%/plugins/errors.c %D%/plugins/fast_math.c \
 	%D%/plugins/few_outputs.c %D%/plugins/foreign_sanitizer.c %D%/plugins/gone.c %D%/plugins/init_crash.c \
@@ -37,5 +39,7 @@ EXTRA_DIST += \
 	%D%/plugins/too_new.c %D%/plugins/undefined.c %D%/plugins/wrong_dtype.c %D%/plugins/wrong_shape.c \
 	%D%/plugins/wrong_values.c
 
+unit_tests += %D%/test_acts
+tests_fail_test_acts_LDADD = $(world)
 unit_tests += %D%/test_fail
 tests_fail_test_fail_LDADD = $(world)
