@@ -3,15 +3,15 @@
 # They look at sources, so one build of many is enough.
 if !SANITIZED
 script_tests += %D%/sum.sh %D%/golden.sh %D%/bootstrap.sh %D%/includes.py %D%/headers.py %D%/style.py %D%/exports.py \
-	%D%/docs.py %D%/install.sh %D%/tables.py
+	%D%/docs.py %D%/install.sh %D%/tables.py %D%/operators.py
 endif
 EXTRA_DIST += %D%/rows.own
 EXTRA_DIST += %D%/style.allow %D%/variant tests/vendor/hello.c tests/vendor/hello_cxx.cc tests/vendor/composer.c \
 	tests/vendor/user.c tests/vendor/user_cxx.cc
 
-.PHONY: check-includes check-headers check-style check-exports check-docs check-install check-tables
-check-headers check-exports check-docs check-install check-tables: all
-check-includes check-headers check-style check-exports check-docs check-tables:
+.PHONY: check-includes check-headers check-style check-exports check-docs check-install check-tables check-operators
+check-headers check-exports check-docs check-install check-tables check-operators: all
+check-includes check-headers check-style check-exports check-docs check-tables check-operators:
 	@$(MAKE) -s check-TESTS TESTS=tests/check/$(@:check-%=%).py
 check-install:
 	@$(MAKE) -s check-TESTS TESTS=tests/check/install.sh
