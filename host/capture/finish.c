@@ -65,6 +65,9 @@ static uint32_t *own_refs(trace *t)
     for (uint32_t i = 1; own && i < t->values.len; i++)
         if (trace_handle_of(t, t->values.at[i].fake))
             own[t->values.at[i].fake->fake_id]++;
+    for (uint32_t i = 0; own && i < t->flats.len; i++) /* what was made, and is an input behind a step */
+        if (trace_handle_of(t, t->flats.at[i].fake))
+            own[t->flats.at[i].fake->fake_id]++;
     return own;
 }
 

@@ -20,9 +20,9 @@ from eager import (BackendFailed, CHEAP, CHECKS, Ctx, DataError, Frame, Generato
 # ---- capture: fake handles on functionalized storages ----------------------------------------------------
 class FS:
     """A fake storage: cur is its current SSA value; None for one of several overlapping inputs until one is written."""
-    def __init__(self, name, cur, n, dtype, comp=(), storage=None):
+    def __init__(self, name, cur, n, dtype, comp=()):
         self.name, self.cur, self.init, self.n, self.dtype, self.comp = name, cur, cur, n, dtype, comp
-        self.storage, self.guarded = storage, False
+        self.guarded = False
 
 
 def overlap(a, b): return a.storage is b.storage and a.span()[0] < b.span()[1] and b.span()[0] < a.span()[1]
@@ -57,15 +57,25 @@ class Tracer:
     def __init__(self, call, mode):
         self.call, self.mode, self.log, self.expect = call, mode, list(call.log), call.items
         self.items, self.guards, self.incs, self.guesses, self.answers = [], [{}], [0], [], []
-        self.memo, self.asked, self.views, self.smeta, self.handles, self.args, fss = {}, {}, {}, {}, [], [], {}
-        self.nfs = self.nbreaks = self.inc = self.epoch = 0
+        self.memo, self.asked, self.views, self.handles, self.args = {}, {}, {}, [], []
+        self.nfs = self.nbreaks = self.inc = 0
         self.ctx = Ctx(call.host.world, self, None, call.host)
         self.ctx.said, self.grads = self.answers, [call.grad]
-        for i, a in enumerate(call.args):
-            first, comp = next(j for j, b in enumerate(call.args) if b is a), component(call.args, i)
-            cur = ("a", first) if one_object(call.args, comp) else None
-            fs = fss.setdefault(comp, FS(("A", comp[0]), cur, a.n, a.dtype, comp))
-            self.args.append(self.args[first] if first < i else self.handle(fs, i, 0, a.n, a.stride, a))
+        self.inputs = call.args[:call.nargs]
+        self.lay_out()
+        for i in range(call.nargs): self.args.append(self.input(i))
+    def lay_out(self):
+        """Fake storages of the inputs, as they overlap now: a component of them is one."""
+        fss, self.fs_of = {}, []
+        for i, a in enumerate(self.inputs):
+            comp = component(self.inputs, i)
+            cur = ("a", self.first(i)) if one_object(self.inputs, comp) else None
+            self.fs_of.append(fss.setdefault(comp, FS(("A", comp[0]), cur, a.n, a.dtype, comp)))
+    def first(self, i): return next(j for j, b in enumerate(self.inputs) if b is self.inputs[i])
+    def input(self, i):
+        """The handle of input i: of the first that is the same object."""
+        known, a = [h for h in self.handles if h.t is self.inputs[i]], self.inputs[i]
+        return known[0] if known else self.handle(self.fs_of[i], i, 0, a.n, a.stride, a)
     def handle(self, fs, root, off, n, stride, t=None, parent=None, at=None):
         self.handles.append(H(len(self.handles), fs, root, (off, n, stride), t, parent, at))
         return self.handles[-1]
@@ -83,13 +93,12 @@ class Tracer:
         return self.emit(("node", op, tuple(ins), at) + m)
     def meta(self, ref):
         if ref[0] in "nc": return self.items[ref[1]][4:7] if ref[0] == "n" else (ref[1], 1, 1)
-        if ref[0] == "s": return self.smeta[ref]
-        t = self.call.source(ref)
+        t = self.inputs[ref[1]] if ref[0] == "a" else base_of(self.inputs, component(self.inputs, ref[1]))
         return t.dtype, t.n, t.stride
     def operand(self, h): return self.read(h) if isinstance(h, H) else const(h)
     def place(self, h):
         """Geometry of a handle in the range under its component."""
-        a, lo = self.call.args[h.root], base_of(self.call.args, h.fs.comp).off
+        a, lo = self.inputs[h.root], base_of(self.inputs, h.fs.comp).off
         return a.off - lo + h.off, h.n, h.stride
     def seen(self, op, base, at):
         """A view of a value, recorded once a segment."""
@@ -102,11 +111,8 @@ class Tracer:
             if stride != h.parent.stride and n > 1 and stride != 1: p = self.node("contig", [p], ())
             return self.seen("view", p, h.at)
         fs = h.fs
-        if fs.storage is not None:
-            return fs.cur if self.is_whole(h) else self.seen("view", fs.cur, (h.off, h.n, h.stride))
         if fs.cur is None: return "a", h.root       # overlapping inputs, none of them written yet: its own placeholder
         return self.seen("part", fs.cur, self.place(h)) if fs.init is None else fs.cur
-    def is_whole(self, h): return (h.off, h.n, h.stride) == (0, h.fs.n, 1)
     def store(self, h, ref):
         """What eager stores in h: cast and expanded to the tensor that is written."""
         d, n, _ = self.meta(ref)
@@ -116,14 +122,12 @@ class Tracer:
     def guard(self, fs):
         if fs.name[0] == "A" and not fs.guarded:
             fs.guarded = True
-            self.guards[-1][fs.name[1]] = layout(self.call.args, fs.name[1])
+            self.guards[-1][fs.name[1]] = layout(self.inputs, fs.name[1])
     def write(self, h, ref):
         fs = h.fs
         self.guard(fs)
         while h.parent is not None:
             ref, h = self.node("scatter", [self.read(h.parent), ref], h.at), h.parent
-        if fs.storage is not None and not self.is_whole(h):
-            ref = self.node("scatter", [fs.cur, ref], (h.off, h.n, h.stride))
         if fs.comp and fs.init is None: ref = self.node("put", [fs.cur or ("g", fs.name[1]), ref], self.place(h))
         fs.cur = ref
     def cut(self):
@@ -165,7 +169,7 @@ class Tracer:
         self.answers.append(unbits(out))
         return self.answers[-1]
     def state(self, every=True, only=()):
-        """What a commit must write: written inputs, written real storages, and (all) storages made in the frame that a
+        """What a commit must write: written inputs, and (all) storages made in the frame that a
         scope still owns."""
         alive = {h.fs.name for h in self.handles if not h.dead}
         def wanted(fs):
@@ -175,32 +179,27 @@ class Tracer:
     def spec(self, h): return h.hid, h.fs.name if h.root is None else ("a", h.root), h.off, h.n, h.stride
     def opaque(self, name, hs):
         state = self.state("handon" not in LITERAL, {h.fs.name for h in hs})
-        self.emit(("opaque", name, tuple(map(self.spec, hs)), state, self.inc, len(self.handles)))
+        self.emit(("opaque", name, tuple(map(self.spec, hs)), state, self.inc, len(self.handles), self.ctx.world.grad))
         self.cut()
         if not self.log: raise Stop("opaque")
         out = self.rebase(self.log.pop(0))
         if self.mode == "resume" and not self.log: self.switch()
         return out
     def rebase(self, step):
-        """After a commit every storage is real and may have been written: all values start anew."""
-        self.epoch, self.inc, self.incs[-1], out = self.epoch + 1, 0, 0, []
+        """After a commit every storage is real and may have been written. What the frame made and a scope still owns is
+        an input from now on, and so are results; all values start anew."""
+        self.inc, self.incs[-1], self.memo, self.asked = 0, 0, {}, {}
+        self.inputs = self.call.args[:step.ninputs]
+        self.lay_out()
         for h in self.handles:
-            if h.fs.name[0] == "m" and h.fs.name not in step.made: continue     # only if "handon" is taken literally
-            s, a = h.fs.storage or step.made.get(h.fs.name), self.call.args[h.root or 0]
-            if h.root is not None: s, h.off, h.root = a.storage, a.off + h.off, None
-            h.t, h.parent, h.fs = h.t or step.tensors.get(h.hid), None, self.real_fs(step, s)
-        for t in step.results:
-            known = [h for h in self.handles if h.t is t]
-            out.append(known[0] if known else self.handle(self.real_fs(step, t.storage), None, t.off, t.n, t.stride, t))
-        return out
-    def real_fs(self, step, s):
-        name = "s", self.epoch, next(i for i, x in enumerate(step.order) if x is s)
-        self.smeta[name] = s.dtype, len(s.data), 1
-        return next((h.fs for h in self.handles if h.fs.name == name), FS(name, name, len(s.data), s.dtype, (), s))
+            if h.root is None: h.root = step.made.get(h.fs.name)
+            if h.root is None: continue             # dead; or "handon" is taken literally
+            h.t, h.fs, h.source = h.t or step.tensors.get(h.hid), self.fs_of[h.root], self.inputs[h.root]
+        return [self.input(i) if known is None else self.handles[known] for i, known in step.results]
     def switch(self):
         """Eager resumption: commit what this call has up to here; from now on every operator runs for real."""
         for _, ref in self.state(): self.call.env[ref] = self.slice(ref)    # before the inputs change
-        self.rebase(self.call.commit(self.state(), self.inc))
+        self.rebase(self.call.go_on(self.call.commit(self.state(), self.inc)))
         self.ctx.tr = None
     def run(self):
         """Returns (why it ended, outputs)."""
@@ -275,28 +274,31 @@ class Node:
 
 
 class Step:
-    """A commit in a call's log: storages made for it, tensors of handles, all storages in order, results."""
-    def __init__(self, made, tensors, order):
-        self.made, self.tensors, self.order, self.results = made, tensors, order, []
+    """A commit in a call's log: which inputs storages became, tensors of handles, how many inputs there are then,
+    results as inputs or handles."""
+    def __init__(self, made, tensors, ninputs):
+        self.made, self.tensors, self.ninputs, self.results = made, tensors, ninputs, []
 
 
 class Call:
     """The transaction of one call."""
     def __init__(self, host, args):
-        self.host, self.args, self.base, self.floor, self.commits = host, args, host.world.gen.offset, 0, 0
-        self.log, self.items, self.nodes, self.env, self.storages = [], [], [], {}, []
+        self.host, self.args, self.nargs = host, list(args), len(args)      # args: and what steps added
+        self.base, self.floor, self.commits = host.world.gen.offset, 0, 0
+        self.log, self.items, self.nodes, self.env, self.objects = [], [], [], {}, set()
         self.fresh, self.guesses = [], []           # the path that a capture gave, not published before it has run
         self.captured, self.grad = False, host.world.grad
         self.mark = 0, 0                            # lengths of log and items at the last commit
         self.tensors = dict(enumerate({id(a): a for a in args}.values()))      # handle number -> the very object
-        first = lambda a: next(j for j, b in enumerate(args) if b is a)
-        self.key = self.grad, tuple((a.dtype, a.n, a.stride, first(a)) for a in args)
+    def key(self):
+        """What is guarded at the root and behind a step."""
+        first = lambda a: next(j for j, b in enumerate(self.args) if b is a)
+        return self.grad, tuple((a.dtype, a.n, a.stride, first(a)) for a in self.args)
     def source(self, ref):
         return self.args[ref[1]] if ref[0] == "a" else base_of(self.args, component(self.args, ref[1]))
     def have(self, ref):
         if ref in self.env or ref[0] == "c": return self.env[ref] if ref in self.env else const_array(ref)
-        if ref[0] in "ag": return self.source(ref).arr()
-        return self.storages[ref[2]].data if ref[0] == "s" else None
+        return self.source(ref).arr() if ref[0] in "ag" else None
     def get(self, ref):
         """A handed-on value; one that a list got only after this call ran its segment comes from a slice."""
         v = self.have(ref)
@@ -309,17 +311,20 @@ class Call:
         """The epilogue: every source is read before the first write; then inputs in order, then the others."""
         keep = (lambda v: v) if "epilogue" in LITERAL else np.copy
         vals, made = [(name, keep(self.get(ref)), ref) for name, ref in state], {}
-        mine = [a.storage for a in self.args]
         for name, v, ref in vals:
+            if name[0] == "A" and name[1] >= self.nargs and "escaped" in LITERAL: continue
             if name[0] == "A":
                 comp = component(self.args, name[1])
                 (self.args[name[1]] if one_object(self.args, comp) else base_of(self.args, comp)).arr()[:] = v
-            elif name[0] == "m":
-                made[name] = Storage(self.get(ref) if "share" in LITERAL else v)    # never a shared buffer
-            elif "escaped" not in LITERAL or self.storages[name[2]] in mine: self.storages[name[2]].data[:] = v
+            else: made[name] = Storage(self.get(ref) if "share" in LITERAL else v)  # never a shared buffer
         self.host.world.gen.offset = self.base + inc
         self.commits += 1
-        return Step(made, self.tensors, list(dict.fromkeys(mine + list(made.values()) + self.storages)))
+        return made
+    def go_on(self, made):
+        """What was made for a step is an input behind it."""
+        at = {name: len(self.args) + k for k, name in enumerate(made)}
+        self.args += [T(s, 0, len(s.data)) for s in made.values()]
+        return Step(at, self.tensors, len(self.args))
     def tensor(self, spec, made):
         """The real tensor of a handle: the very object if it has one already."""
         hid, name, off, n, stride = spec
@@ -327,7 +332,7 @@ class Call:
             a = self.args[name[1]]
             self.tensors[hid] = T(a.storage, a.off + off, n, stride)
         elif hid not in self.tensors:
-            self.tensors[hid] = T(made[name] if name[0] == "m" else self.storages[name[2]], off, n, stride)
+            self.tensors[hid] = T(made[name], off, n, stride)
         return self.tensors[hid]
 
 
@@ -386,7 +391,7 @@ class Host:
         finally: self.count("resumed", t.ctx.tr is None)        # else it turned out to be impure
         return [t.ctx.real(h) for h in outs]
     def fits(self, call, node):
-        return node.key in (None, call.key) and all(layout(call.args, i) == g for i, g in node.guards.items())
+        return node.key in (None, call.key()) and all(layout(call.args, i) == g for i, g in node.guards.items())
     def walk(self, call):
         kids, parent, out = self.roots, None, None
         while True:
@@ -403,7 +408,7 @@ class Host:
             call.items = call.items + node.items + [node.term]
             if node.term[0] == "end":
                 self.verify(call)
-                made = call.commit(*node.term[2:]).made
+                made = call.commit(*node.term[2:])
                 return [call.tensor(s, made) for s in node.term[1]]
             out = self.step(call, node.term) if node.term[0] == "opaque" else self.outcome(call, node)
             kids, parent = node.children.get(out, []), node
@@ -437,22 +442,29 @@ class Host:
             if len(t.items) < len(call.items): raise Impure(f"ends after {len(t.items)} of {len(call.items)} items")
             self.path_answers = t.answers
     def step(self, call, term):
-        """An opaque step: commit, run it once, keep what it gave in the log. Returns what guards its successor."""
+        """An opaque step: commit, run it once, keep what it gave in the log. Returns the outcome: which results are
+        what. A result that was an argument of a step is that handle, every other one is a new input."""
         self.verify(call)
-        _, name, specs, state, inc, hid = term
-        step = call.commit(state, inc)
+        _, name, specs, state, inc, hid, grad = term
+        made = call.commit(state, inc)
         self.count("commits")
-        step.results = OPAQUE[name](self.world, *[call.tensor(s, step.made) for s in specs])
+        objects = [call.tensor(s, made) for s in specs]
+        call.objects |= {s[0] for s in specs}
+        step = call.go_on(made)
+        self.world.grad = grad                      # as it is where the step was called
+        try: results = OPAQUE[name](self.world, *objects)
+        finally: self.world.grad = call.grad
+        for t in results:
+            known = next((h for h in call.objects if call.tensors[h] is t), None)
+            step.results.append((len(call.args), known))
+            if known is None:
+                call.args.append(t)
+                if all(x is not t for x in call.tensors.values()): call.tensors[hid], hid = t, hid + 1
+        step.ninputs, call.env = len(call.args), {}
         call.base = call.base + inc if "rng" in LITERAL else self.world.gen.offset      # read again: it may have drawn
-        step.order = call.storages = list(dict.fromkeys(step.order + [t.storage for t in step.results]))
-        where, names = lambda t: (step.order.index(t.storage), t.off, t.n, t.stride), []
-        for t in step.results:
-            names.append(next((h for h, x in call.tensors.items() if x is t), None))
-            if names[-1] is None: call.tensors[hid], hid = t, hid + 1
         call.log.append(step)
         call.mark, call.floor = (len(call.log), len(call.items)), len(call.items)
-        return ("o", tuple(map(where, call.args)), tuple(map(where, step.results)), tuple(names),
-                tuple((s.dtype, len(s.data)) for s in step.order))
+        return "o", tuple(step.results)
     def capture(self, call, parent):
         """Replays the log, records what follows, cuts it at its breaks; the new nodes wait to be run."""
         self.count("captures")
@@ -470,7 +482,7 @@ class Host:
                 items = []
         if why == "error": add([], len(t.items), ("resume",))       # only metadata decide: a leaf
         else: new[-1].open = why == "open" or why == "data" and "leaf" in LITERAL
-        if parent is None: new[0].key = call.key
+        if parent is None or parent.term[0] == "opaque": new[0].key = call.key()
         self.supply(call, new, t.items)
         call.fresh, call.guesses = list(new), list(t.guesses)
         return new[0]
@@ -521,8 +533,7 @@ class Host:
             if r not in node.inputs:
                 node.inputs.append(r)
                 source = call.source(r) if r[0] in "ag" else None
-                node.metas.append(items[r[1]][4:7] if r[0] == "n" else (source.dtype, source.n, source.stride) if source
-                                  else (call.have(r).dtype.kind, len(call.have(r)), 1))
+                node.metas.append((source.dtype, source.n, source.stride) if source else items[r[1]][4:7])
             return "i", node.inputs.index(r)
         inc = 0 if "baked" in LITERAL else node.inc
         for _, op, ins, at, *_ in (items[k] for k in node.order):
@@ -555,7 +566,8 @@ class Host:
         alias, mine = [], [(j, call.args[node.inputs[k][1]]) for j, k in enumerate(used) if node.inputs[k][0] == "a"]
         for j, a in mine: alias += [(j, i, a.off - b.off) for i, b in mine if i < j and a.storage is b.storage]
         results, mode = [pos[k] for k in outs], node.grad and "modes" not in LITERAL
-        roles = [node.inputs[k][0] == "a" and node.inputs[k][1] >= len(call.args) - self.buffers for k in used]
+        roles = [node.inputs[k][0] == "a" and call.nargs > node.inputs[k][1] >= call.nargs - self.buffers
+                 for k in used]
         key = repr((nodes, [node.metas[k] for k in used], roles, results, alias, mode))
         node.code = live and (self.store.setdefault(key, {}), nodes, [node.inputs[k] for k in used], results)
     def run_code(self, call, node):

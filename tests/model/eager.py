@@ -136,7 +136,9 @@ class H:
     def __init__(self, hid, fs, root, geometry, t, parent, at):
         self.hid, self.fs, self.root, self.t, self.parent, self.at, self.dtype = hid, fs, root, t, parent, at, fs.dtype
         (self.off, self.n, self.stride), self.dead = geometry, False
-    def bind(self): self.t = self.t or T(self.fs.storage, self.off, self.n, self.stride); return self.t
+    def bind(self):
+        self.t = self.t or T(self.source.storage, self.source.off + self.off, self.n, self.stride)
+        return self.t
 
 
 # ---- the context: every operator, eager or recorded ------------------------------------------------------
@@ -195,9 +197,10 @@ class Ctx:
             if self.tr: self.tr.guard(a.fs)         # the error depends on it
             raise UserError("an operand shares some of the memory that is written")
     def whereabouts(self, h):
+        if not self.tr: h = self.real(h)
         if isinstance(h, T): return h.storage, h.off, h.n, h.stride
-        if h.root is None: return h.fs.storage or h.fs, h.off, h.n, h.stride
-        a = self.tr.call.args[h.root]
+        if h.root is None: return h.fs, h.off, h.n, h.stride
+        a = self.tr.inputs[h.root]
         return a.storage, a.off + h.off, h.n, h.stride
     def ask(self, kind, a):
         if a.n != 1: raise UserError("item of a tensor with more than one element")

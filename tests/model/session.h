@@ -9,7 +9,7 @@
 #define SESSION_COUNTS(COUNT)                                                                        \
     COUNT(captures, s.captures) COUNT(segments, s.graphs) COUNT(growths, s.growths)                  \
     COUNT(disagreements, s.disagreements) COUNT(opened, s.opened) COUNT(restarts, s.restarts)        \
-    COUNT(hits, s.hits) COUNT(eager, s.eager_calls) COUNT(resumed, s.resumed)
+    COUNT(hits, s.hits) COUNT(eager, s.eager_calls) COUNT(resumed, s.resumed) COUNT(commits, s.steps)
 typedef struct {
 #define COUNT(name, from) uint32_t name;
     SESSION_COUNTS(COUNT)

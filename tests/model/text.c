@@ -6,13 +6,11 @@
 #include <string.h>
 
 enum form { VALUE, ASKED, DOES };
-#define OPAQUE NEEDS_OPAQUE
-static const struct { const char *word; enum form form; uint32_t blocks, needs; } kinds[] = {
-#define KIND(name, word, form, blocks, needs) {word, form, blocks, needs},
+static const struct { const char *word; enum form form; uint32_t blocks; } kinds[] = {
+#define KIND(name, word, form, blocks) {word, form, blocks},
 #include "tests/model/kinds.def"
 #undef KIND
 };
-#undef OPAQUE
 
 typedef struct {
     str rest, line;
@@ -140,7 +138,6 @@ static bool read_stmt(reader *r, stmt *s)
     }
     if (!find_kind(word, form, &s->kind))
         return wrong(r, "no such statement");
-    r->p->needs |= kinds[s->kind].needs;
     while ((w = text_word(&rest)).n) {
         if (str_is(w, "<"))
             continue;

@@ -9,12 +9,11 @@
 enum { MAX_ARGS = 4, MAX_FNS = 4, MAX_LINKS = 3, REGISTERS = 8, NUMBERS = 2 };
 
 enum stmt_kind {
-#define KIND(name, word, form, blocks, needs) STMT_##name,
+#define KIND(name, word, form, blocks) STMT_##name,
 #include "tests/model/kinds.def"
 #undef KIND
     STMT_KINDS
 };
-enum { NEEDS_OPAQUE = 1 };
 
 /* A word behind a statement: r3, a copy c3 of it, k0, a number, or a name. */
 typedef struct { char kind; uint32_t index; bp_scalar number; const char *name; } operand;
@@ -51,7 +50,7 @@ typedef struct {
     const char *mode;
     const char *source; /* its lines up to the calls */
     text_fn fns[MAX_FNS];
-    uint32_t nfns, nlinks, nwant_compiles, needs;
+    uint32_t nfns, nlinks, nwant_compiles;
     uint32_t nbuffers; /* how many of fn 0's arguments, the last ones, are buffers of a module */
     uint32_t links[MAX_LINKS][2]; /* which compile fails, which run fails; 0: none */
     uint32_t limit_outcomes, limit_variants, limit_captures, limit_segments;
