@@ -63,7 +63,7 @@ static uint32_t *own_refs(trace *t)
     for (uint32_t i = 1; own && i < t->handles.len; i++)
         own[i] = 1;
     for (uint32_t i = 1; own && i < t->values.len; i++)
-        if (trace_handle_of(t, t->values.at[i].fake))
+        if (t->values.at[i].fake && trace_handle_of(t, t->values.at[i].fake))
             own[t->values.at[i].fake->fake_id]++;
     for (uint32_t i = 0; own && i < t->flats.len; i++) /* what was made, and is an input behind a step */
         if (trace_handle_of(t, t->flats.at[i].fake))
@@ -165,17 +165,18 @@ bp_status trace_finish(trace *t, bp_frame *f)
 /* Fakes that somebody still holds are reported (C5.3); all handles are void from now on. */
 void trace_poison(trace *t)
 {
-    for (uint32_t i = 1; i < t->values.len; i++) {
-        tensor_unref(t->values.at[i].fake);
-        t->values.at[i].fake = NULL;
-    }
+    const uint32_t *own = own_refs(t);
     for (uint32_t i = 1; i < t->handles.len; i++) {
         bp_tensor *h = t->handles.at[i].t;
         h->flags |= TENSOR_POISONED;
-        if (atomic_load(&h->refs) > 1)
+        if (own && atomic_load(&h->refs) > own[i])
             log_warn(t->c->rt,
                      "capturing \"%s\": a tensor made at %s:%d is stored beyond the call? return it, or copy_ "
                      "it into an argument",
                      t->r->name, h->file ? h->file : "?", h->line);
+    }
+    for (uint32_t i = 1; i < t->values.len; i++) {
+        tensor_unref(t->values.at[i].fake);
+        t->values.at[i].fake = NULL;
     }
 }
