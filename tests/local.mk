@@ -21,6 +21,7 @@ unit_tests += %D%/unit/compile/test_opaque
 unit_tests += %D%/unit/compile/test_numbers
 unit_tests += %D%/unit/compile/test_random
 unit_tests += %D%/unit/compile/test_resume
+unit_tests += %D%/unit/compile/test_rules
 unit_tests += %D%/unit/compile/test_stance
 unit_tests += %D%/unit/compile/test_threads
 unit_tests += %D%/unit/compile/test_toy

@@ -42,6 +42,7 @@ struct tree_node {
     const guard_source *sources;  /* names and roles of its inputs; ninputs of them */
     segment_list *list;           /* what the canonical graph hands on */
     _Atomic(segment_use *) use;   /* its compiled form, for the list as it was then; NULL: not built */
+    _Atomic(const struct tree_node *) first_end; /* of a root: the first of its paths that ended (C6.4) */
     atomic_bool checked;          /* check_capture = first_hit has seen it */
     atomic_bool open;             /* unseen outcomes run eagerly (C2.4) */
     _Atomic(place_list *) places;

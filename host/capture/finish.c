@@ -150,9 +150,19 @@ static bool is_plain(const item *end)
     return !end->end.nwrites;
 }
 
+/* A path ends where it recorded last. */
+static item end_of(const trace *t)
+{
+    uint32_t i = t->items.len;
+    while (i && !t->items.at[i - 1].file)
+        i--;
+    const item *last = i ? &t->items.at[i - 1] : NULL;
+    return (item){.kind = ITEM_END, .file = last ? last->file : NULL, .line = last ? last->line : 0};
+}
+
 bp_status trace_finish(trace *t, bp_frame *f)
 {
-    item end = {.kind = ITEM_END, .file = t->c->site_file, .line = t->c->site_line};
+    item end = end_of(t);
     end.end.rng_total = t->rng;
     TRY(add_outs(t, f, &end));
     TRY(add_writes(t, &end));

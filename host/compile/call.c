@@ -128,6 +128,7 @@ static void begin(call *k, bp_ctx *c, bp_callable *g, const bp_args *inputs, bp_
     k->c = c;
     k->g = g;
     k->outs = outs;
+    k->fixed = outs->at && outs->cap;
     k->rng_base = c->rng_offset;
     k->node = NULL;
     k->nlog = 0;
@@ -202,6 +203,9 @@ static bp_status check_owner(bp_ctx *c)
     if (c->busy && c->thread != me)
         return ctx_fail(c, BP_FAILED_PRECONDITION, "a context is used by two threads at once: each needs its own");
     c->thread = me;
+    if (c->busy >= CALL_DEPTH)
+        return ctx_fail(c, BP_RESOURCE_EXHAUSTED, "calls are nested %d deep: a function calls itself without end",
+                        CALL_DEPTH);
     return BP_OK;
 }
 
@@ -269,11 +273,12 @@ bp_tensor *bp_call1(bp_ctx *c, bp_callable *g, uint32_t n, bp_tensor *const *inp
     for (uint32_t i = 0; i < n; i++)
         at[i] = value_tensor(inputs[i]);
     bp_args args = {at, n};
-    bp_outputs outs = {0};
+    bp_tensor *one = NULL;
+    bp_outputs outs = {&one, 0, 1};
     bp_status st = bp_call(c, g, &args, &outs);
     if (at != few)
         free(at);
     if (st == BP_OK && outs.n != 1)
         ctx_fail(c, BP_INVALID_ARGUMENT, "bp_call1: the function gives %u results, and one is expected", outs.n);
-    return ctx_ok(c) ? outs.at[0] : NULL;
+    return ctx_ok(c) ? one : NULL;
 }

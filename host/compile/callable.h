@@ -10,7 +10,7 @@
 #include "host/backend/program.h"
 #include "host/cache/code.h"
 
-enum { BREAK_LIMIT = 64, GROWTH_LIMIT = 4, INLINE_DEPTH = 64 };
+enum { BREAK_LIMIT = 64, GROWTH_LIMIT = 4, INLINE_DEPTH = 64, CALL_DEPTH = 256 };
 
 struct bp_callable {
     bp_runtime *rt;
@@ -49,6 +49,7 @@ typedef struct call {
     tree_node *node;      /* the last one that was run; NULL: none yet */
     outcome log[BREAK_LIMIT + 1]; /* what its breaks gave */
     uint32_t nlog;        /* how many of them: node->depth + 1, or node->depth when the last one is not known */
+    bool fixed;           /* the caller takes a fixed number of results, in memory of its own */
     bool claimed;         /* this call may change the state */
     bool borrowed;        /* it walks the default region's tree for an isolated callable, and only reads it */
     bool captured;        /* it did */
@@ -115,6 +116,9 @@ step call_impure(call *k, const char *reason);
 step call_build(call *k, tree_node *n, segment_use **use);
 /* run.c */
 step call_run_segment(call *k, tree_node *n);
+/* outputs.c: n's path gives what its siblings give, where the caller has fixed that (C6.4). n: not a root, whose path is
+ * its entry's only one. */
+bp_status call_check_outputs(call *k, const tree_node *n);
 /* commit.c: the epilogue of a path that has run to its end. */
 step call_commit(call *k, const tree_node *n);
 /* The same in mid-path: state's outs are given to the caller, a reference each. Nothing is written when it fails. */

@@ -280,6 +280,8 @@ step call_commit(call *k, const tree_node *n)
 {
     const item *end = n->term;
     step s = call_may_recheck(k) ? call_recheck(k, n) : STEP_OK;
+    if (s == STEP_OK && n->parent && call_check_outputs(k, n) != BP_OK)
+        s = STEP_FAILED;
     if (s == STEP_OK && end->end.is_plain && !k->steps.len)
         s = commit_plain(k, end);
     if (s != STEP_OK)
