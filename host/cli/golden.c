@@ -9,6 +9,7 @@ static const cli_option options[] = {
     {"--op", "TEXT", "only cases whose operator, name or targets contain TEXT"},
     {"--check-fake", NULL, "also compare the shape rules with what came out, strides included"},
     {"--functionalize", NULL, "run each case as a captured function; also compare the inputs that it writes"},
+    {"--round-trip", NULL, "print each graph, read it back and print it again: the texts must be equal"},
     {"--strides", NULL, "also compare strides with PyTorch's"},
     {"--list-unsupported", NULL, "at the end, each reason and how often it was met"},
     {"-v", NULL, "also name the cases that passed by the wider-type rule or by nodes"},
@@ -39,6 +40,7 @@ int verb_golden(cli *k, int argc, char **argv)
     golden_options o = {.backend = cli_value(k, "--backend"), .op = cli_value(k, "--op"), .write = write_line};
     o.check_fake = cli_has(k, "--check-fake");
     o.functionalize = cli_has(k, "--functionalize");
+    o.round_trip = cli_has(k, "--round-trip");
     o.check_strides = cli_has(k, "--strides");
     o.list_unsupported = cli_has(k, "--list-unsupported");
     o.verbose = cli_has(k, "-v");

@@ -26,7 +26,7 @@ typedef struct {
     tensor_meta *metas;       /* one a result (a list result: one an item); NULL until propagated */
     uint32_t nmetas;
     const char *file;         /* where it was recorded, or NULL */
-    int32_t line;
+    int32_t line, column;     /* column: 0 unless it was read from a text */
     uint32_t prev, next;      /* program order */
     VEC(node_id) users;       /* each user once, in order of first use */
 } graph_node;

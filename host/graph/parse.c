@@ -368,6 +368,8 @@ static bp_status add_node(parser *p, reading *r, const node_spec *spec)
     s.nmetas = r->types.len;
     node_id n = graph_add(&p->gm->g, &s);
     graph_set_site(&p->gm->g, n, p->x.file, (int32_t)r->at.line);
+    if (n)
+        p->gm->g.nodes.at[n].column = (int32_t)r->at.column;
     return graph_status(p->c, &p->gm->g);
 }
 
@@ -532,8 +534,11 @@ static bp_status read_graph(parser *p)
     if (!name || !(p->gm = gm_new(p->c, name)))
         return p->c->diag.code;
     TRY(lex_expect(&p->x, '{', "'{'"));
-    while (!lex_take(&p->x, '}'))
+    while (!lex_is(&p->x, '}'))
         TRY(read_node(p));
+    if (!graph_output_node(&p->gm->g))
+        return lex_fail(&p->x, lex_here(&p->x), "graph \"%s\" has no output", name);
+    lex_take(&p->x, '}');
     return lex_at_end(&p->x) ? BP_OK : lex_unexpected(&p->x, "the end of the text");
 }
 

@@ -1,5 +1,6 @@
 /* Shapes: the graph run on fakes, so that every node's metadata follow from its placeholders'. */
 #include "host/graph/graph.h"
+#include <stdio.h>
 
 typedef struct {
     bp_ctx *c;
@@ -44,11 +45,14 @@ static bp_status compare_types(propagation *p, node_id id, const tensor_meta *me
     buf declared = {0}, found = {0};
     print_types(node->metas, node->nmetas, &declared);
     print_types(metas, n, &found);
-    ctx_fail(p->c, BP_INVALID_ARGUMENT, "\"%s\" is declared as %s, and its operator gives %s", node->name,
+    char place[300] = "";
+    if (node->column)
+        snprintf(place, sizeof place, "%s:%d:%d: ", node->file, node->line, node->column);
+    ctx_fail(p->c, BP_INVALID_ARGUMENT, "%s\"%s\" is declared as %s, and its operator gives %s", place, node->name,
              buf_text(&declared), buf_text(&found));
     buf_fini(&declared);
     buf_fini(&found);
-    if (node->file)
+    if (node->file && !node->column)
         diag_while(&p->c->diag, "checking %s:%d", node->file, node->line);
     return p->c->diag.code;
 }

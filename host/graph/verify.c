@@ -29,9 +29,12 @@ BP_PRINTF(2, 3) static bp_status fault(verifier *v, const char *fmt, ...)
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
     const graph_node *n = graph_get(v->g, v->at);
-    v->status = ctx_fail(v->c, BP_INVALID_ARGUMENT, "node \"%s\" of graph \"%s\": %s", n->name ? n->name : "?",
-                         v->gm->name, text);
-    if (n->file)
+    char place[300] = "";
+    if (n->column) /* of a text: as its parser says where */
+        snprintf(place, sizeof place, "%s:%d:%d: ", n->file, n->line, n->column);
+    v->status = ctx_fail(v->c, BP_INVALID_ARGUMENT, "%snode \"%s\" of graph \"%s\": %s", place,
+                         n->name ? n->name : "?", v->gm->name, text);
+    if (n->file && !n->column)
         diag_while(&v->c->diag, "checking a node of %s:%d", n->file, n->line);
     return v->status;
 }

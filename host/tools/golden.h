@@ -8,10 +8,12 @@ typedef struct {
     const char *op;        /* only cases whose operator (graphs: name or a target) contains this; NULL: all */
     bool check_fake;       /* operator cases: also what the shape rule says against what came out, strides included */
     bool functionalize;    /* each case runs as a captured function on the eager backend; inputs written are compared */
+    bool round_trip;       /* graphs: printed to canonical text, read back and printed again, nothing changes */
     bool check_strides;    /* also strides against those that PyTorch recorded */
     bool verbose;          /* also a line for each case that passed by the wider-type rule or by nodes */
     bool list_unsupported; /* at the end, a line for each reason */
     bp_write_fn_ write;    /* lines of the report, whole */
+    bp_write_fn_ text;     /* NULL, or told the canonical text of each graph case that round trips */
     bp_write_fn_ progress; /* NULL, or told now and then how far it is; text without a line end */
     void *arg;
 } golden_options;

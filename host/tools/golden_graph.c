@@ -332,6 +332,28 @@ static golden_verdict judge_case(graph_case *r, const json_t *j, buf *why)
     return passes_nodewise(r, &g) ? CASE_BY_NODES : CASE_FAILED;
 }
 
+/* Whether the graph's text reads back as a graph of the same text, which graph_verify has accepted. */
+static bool judge_text(graph_case *r, buf *why)
+{
+    const golden_options *o = r->k->o;
+    buf first = {0}, second = {0};
+    graph_print_text(r->gm, &first);
+    bp_graph_module *gm = graph_parse_text(r->k->c, "text", buf_text(&first), first.n);
+    if (gm)
+        graph_print_text(gm, &second);
+    else
+        golden_judge_error(r->k, why);
+    bool same = gm && first.n == second.n && !memcmp(buf_text(&first), buf_text(&second), first.n);
+    if (gm && !same)
+        buf_puts(why, "its text, read back, prints as another text");
+    if (same && o->text)
+        o->text(o->arg, buf_text(&first), first.n);
+    gm_unref(gm);
+    buf_fini(&first);
+    buf_fini(&second);
+    return same;
+}
+
 static golden_verdict run_built(graph_case *r, const json_t *j, buf *why)
 {
     const char *unknown = unknown_target(&r->gm->g);
@@ -342,7 +364,9 @@ static golden_verdict run_built(graph_case *r, const json_t *j, buf *why)
     bool wrong = false;
     if (!find_kinds(r) || graph_verify(r->k->c, r->gm) || execute(r, why, &wrong))
         return golden_judge_error(r->k, why);
-    return wrong ? CASE_FAILED : judge_case(r, j, why);
+    if (wrong || (r->k->o->round_trip && !judge_text(r, why)))
+        return CASE_FAILED;
+    return judge_case(r, j, why);
 }
 
 golden_verdict golden_run_graph(golden_case *k, const json_t *j, buf *why)

@@ -6,7 +6,7 @@ failing=$(printf '%s\n' "$out" | grep '^small' | grep -v ' cases in ')
 is "no case differs from PyTorch" "$failing" ""
 like "none failed" "$closing" ", 0 failed, "
 ok "at least 1,000 cases pass" test "${closing%% passed*}" -ge 1000
-out=$("$BP_CLI" golden --functionalize "$top_srcdir/tests/golden/small.jsonl.gz" 2>&1)
+out=$("$BP_CLI" golden --functionalize --round-trip "$top_srcdir/tests/golden/small.jsonl.gz" 2>&1)
 closing=$(printf '%s\n' "$out" | tail -n 1)
 failing=$(printf '%s\n' "$out" | grep '^small' | grep -v ' cases in ')
 captured=$(printf '%s\n' "$out" | sed -n 's/ captured and functionalized.*//p')
