@@ -51,7 +51,7 @@ def breaks(text):
     size covers it."""
     bad, old_size = [], None
     for line in filter(None, text.splitlines()):
-        head = re.match(r"'struct (\w+) at .* changed:$", line)
+        head = re.match(r"'struct (\w+)(?: at .*)?' changed:$", line)
         size = re.match(r"  type size changed from (\d+) to \d+ \(in bits\)$", line)
         member = re.match(r"    '.*', at offset (\d+) \(in bits\)", line)
         if re.search(r"changes? summary|^(Leaf|Removed|Changed).* summary", line):

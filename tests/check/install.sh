@@ -49,6 +49,7 @@ like "the installed command lists them" "$("$prefix/bin/backplane" backends 2>&1
 without=$(make -s -C "$top_builddir" show-config config_parts='$(config_without_onednn)')
 is "a build without oneDNN installs no section of it" "$(printf '%s\n' "$without" | grep -c '^.backend onednn')" 0
 like "and its chain goes on without it" "$without" "backend debug-print*cuda-fused, ?onednn-cpu, eager"
+like "one that a run throws is, too" "$("$vendor/user" hello-cxx thrown 2>&1)" "thrown by a run*answer 1"
 ok "make uninstall" make -s -C "$top_builddir" uninstall DESTDIR="$root"
 is "it leaves no file behind" "$(find "$root" -type f)" ""
 plan

@@ -1,4 +1,4 @@
-/* A user's program against the installed library: user BACKEND [refused]. Prints cos(0) + sin(0) as the backend has
+/* A user's program against the installed library: user BACKEND [refused|thrown]. Prints cos(0) + sin(0) as the backend has
  * it. */
 #include <backplane/backplane.h>
 #include <stdio.h>
@@ -14,11 +14,18 @@ static void refused(bp_ctx *c, bp_frame *f)
     bp_return(f, bp_cos(c, bp_arg(f, 0, "refused")));
 }
 
+static void thrown(bp_ctx *c, bp_frame *f)
+{
+    bp_return(f, bp_cos(c, bp_arg(f, 0, "thrown")));
+}
+
 int main(int argc, char **argv)
 {
     bp_ctx *c = bp_ctx_new(NULL);
     const bp_compile_options options = {.backend = argc > 1 ? argv[1] : NULL};
-    bp_callable *g = argc > 2 ? bp_compile(c, refused, &options) : bp_compile(c, cos_sin, &options);
+    bp_callable *g = argc <= 2              ? bp_compile(c, cos_sin, &options)
+                     : argv[2][0] == 't' ? bp_compile(c, thrown, &options)
+                                         : bp_compile(c, refused, &options);
     const int64_t sizes[1] = {1};
     float zero = 0, got = -1;
     bp_scope_begin(c);

@@ -65,6 +65,14 @@ static inline const bp_host *bp_host_of_(const void *handle) /* NULL: no handle,
 #undef BP_API_ROW
 #undef BP_API_VOID
 
+/* The host's table of a graph module, inputs, run or compiled object: what bp_alloc, bp_log_message, bp_parallel_for and
+ * bp_once take outside init. It lives as long as the process's runtime, so it may be kept in a state. `api` is the
+ * host's newest API. NULL for NULL. */
+static inline const bp_host *bp_host_of(const void *handle)
+{
+    return bp_host_of_(handle);
+}
+
 /* The formatted forms. Text is cut at 1 KiB. */
 #define BP_FORMAT_TEXT_(fmt)                                                          \
     char text_[1024];                                                                 \
@@ -184,6 +192,18 @@ BP_EXTERN_C_END
             return bp_fail(gm, BP_INTERNAL, "C++ exception: %s", e.what());           \
         } catch (...) {                                                               \
             return bp_fail(gm, BP_INTERNAL, "a C++ exception of an unknown type");    \
+        }                                                                             \
+    }
+/* The same for the function of a compiled object: defines `name`, to be given to bp_compiled_new, from fn. */
+#define BP_RUN_CXX(name, fn)                                                          \
+    static bp_status name(void *state, bp_run *r)                                     \
+    {                                                                                 \
+        try {                                                                         \
+            return fn(state, r);                                                      \
+        } catch (const std::exception &e) {                                           \
+            return bp_run_fail(r, BP_INTERNAL, "C++ exception: %s", e.what());        \
+        } catch (...) {                                                               \
+            return bp_run_fail(r, BP_INTERNAL, "a C++ exception of an unknown type"); \
         }                                                                             \
     }
 #endif
