@@ -1,5 +1,5 @@
-/* A user's program against the installed library: user BACKEND [refused|thrown]. Prints cos(0) + sin(0) as the backend has
- * it. */
+/* A user's program against the installed library: user BACKEND [refused|thrown]. Prints cos(0) + sin(0) as the
+ * backend has it. */
 #include <backplane/backplane.h>
 #include <stdio.h>
 

@@ -65,9 +65,9 @@ static inline const bp_host *bp_host_of_(const void *handle) /* NULL: no handle,
 #undef BP_API_ROW
 #undef BP_API_VOID
 
-/* The host's table of a graph module, inputs, run or compiled object: what bp_alloc, bp_log_message, bp_parallel_for and
- * bp_once take outside init. It lives as long as the process's runtime, so it may be kept in a state. `api` is the
- * host's newest API. NULL for NULL. */
+/* The host's table of a graph module, inputs, run or compiled object: what bp_alloc, bp_log_message, bp_parallel_for
+ * and bp_once take outside init. It lives as long as the runtime, so it may be kept in a state. `api` is the host's
+ * newest API. NULL for NULL. */
 static inline const bp_host *bp_host_of(const void *handle)
 {
     return bp_host_of_(handle);
