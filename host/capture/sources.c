@@ -56,7 +56,7 @@ bp_status trace_know_storage(trace *t, const bp_tensor *real, bp_tensor *fake)
 static bp_tensor *fake_of(trace *t, const bp_tensor *real)
 {
     tensor_meta m;
-    tensor_get_meta(real, &m);
+    tensor_get_meta(trace_layout_of(t, real), &m);
     bp_tensor *flat = flat_of(t, real), *fake = flat ? tensor_view(t->c, flat, &m) : NULL;
     if (fake)
         fake->flags = (uint8_t)(real->flags & (TENSOR_REQUIRES_GRAD | TENSOR_IS_LEAF));

@@ -13,6 +13,11 @@ void step_record_free(step_record *r)
         tensor_unref(r->inputs[i]);
     for (uint32_t i = 0; i < r->nobjects; i++)
         tensor_unref(r->objects[i].t);
+    for (uint32_t i = 0; i < r->nchanges; i++) {
+        tensor_unref(r->changes[i].t);
+        tensor_unref(r->changes[i].was);
+    }
+    free(r->changes);
     free(r->inputs);
     free(r->results);
     free(r->objects);
@@ -154,6 +159,50 @@ static bp_status renew_sources(trace *t, uint32_t first)
     return BP_OK;
 }
 
+const bp_tensor *trace_layout_of(const trace *t, const bp_tensor *real)
+{
+    for (uint32_t i = t->nsteps; i < t->r->nsteps; i++)
+        for (uint32_t j = 0; j < t->r->steps[i]->nchanges; j++)
+            if (t->r->steps[i]->changes[j].t == real)
+                return t->r->steps[i]->changes[j].was;
+    return real;
+}
+
+static bool has_views(const trace *t, uint32_t n)
+{
+    for (uint32_t i = 1; i < t->handles.len; i++)
+        if (t->handles.at[i].parent == n)
+            return true;
+    return false;
+}
+
+/* Handle n is laid out as its tensor is here. What is a view, or has views, is then no longer what its chain says: such
+ * a function is not captured behind the step, but it may go on for real. */
+static bp_status follow_layout(trace *t, uint32_t n, const bp_tensor *real)
+{
+    tensor_meta was, is;
+    bp_tensor *h = t->handles.at[n].t;
+    bool resumes = t->r->resume && t->nbreaks == t->r->nlog;
+    tensor_get_meta(h, &was);
+    tensor_get_meta(trace_layout_of(t, real), &is);
+    if (meta_eq(&was, &is) && dim_eq(was.offset, is.offset))
+        return BP_OK;
+    if (!resumes && (t->handles.at[n].parent || has_views(t, n)))
+        return trace_stop(t, TRACE_DECLINED, "an opaque step has changed the sizes of a tensor that has views");
+    return tensor_set_layout(t->c, h, &is);
+}
+
+static bp_status follow_layouts(trace *t)
+{
+    for (uint32_t i = 0; i < t->sources.len; i++)
+        if (t->sources.at[i].handle)
+            TRY(follow_layout(t, t->sources.at[i].handle, bind_input(t->r->vals, i)));
+    for (uint32_t i = 0; i < t->nsteps; i++)
+        for (uint32_t j = 0; j < t->r->steps[i]->nobjects; j++)
+            TRY(follow_layout(t, t->r->steps[i]->objects[j].handle, t->r->steps[i]->objects[j].t));
+    return BP_OK;
+}
+
 static bp_status take_results(trace *t, const step_record *r, uint32_t first, bp_tensor **out)
 {
     for (uint32_t i = 0; i < r->nresults; i++) {
@@ -183,6 +232,7 @@ static bp_status go_on(trace *t, const item *it, bp_tensor ***results, uint32_t 
     TRY(renew_storages(t, first, nobjects));
     TRY(renew_sources(t, first));
     TRY(trace_renew_numbers(t));
+    TRY(follow_layouts(t));
     return take_results(t, r, first, *results);
 }
 

@@ -39,6 +39,10 @@ typedef struct {
     uint32_t ninputs, nresults, nobjects;
     uint32_t *results;            /* one each: RESULT_* */
     struct step_object { uint32_t handle; bp_tensor *t; } *objects; /* its arguments: a handle is one object */
+    /* Tensors whose layout the step changed in place, and views that are laid out as they were: a replay of what is
+     * before it must see that. */
+    struct step_change { bp_tensor *t, *was; } *changes;
+    uint32_t nchanges;
 } step_record;
 #define RESULT_NONE 0u
 #define RESULT_INPUT (1u << 31)   /* | place in inputs; else the number of a handle, that very object */
@@ -51,6 +55,7 @@ typedef struct {
     bindings *vals;               /* the call's values; attributes of modules are appended to its inputs */
     const outcome *log;           /* what the call has observed, in order: forced */
     step_record *const *steps;    /* of its outcomes that are opaque steps, in order */
+    uint32_t nsteps;
     const item *const *expect;    /* the path up to there: a replay that differs is impure */
     uint32_t nlog, nexpect;
     uint32_t node_limit, break_limit;
@@ -235,6 +240,8 @@ void trace_poison(trace *t);
 /* Records an opaque step. spec's fn or op, user, args (real values, tensors are handles), nargs and reason are given.
  * With the call's log: *results are handles, NULL among them, in the trace's arena. An error: the capture has ended. */
 bp_status trace_step(trace *t, const step_spec *spec, bp_tensor ***results, uint32_t *nresults);
+/* A tensor that is laid out as `real` was where the replay stands: behind t->nsteps opaque steps. Borrowed. */
+const bp_tensor *trace_layout_of(const trace *t, const bp_tensor *real);
 /* resume.c */
 /* The log is used up: what is behind it runs for real. */
 bp_status trace_go_real(trace *t);

@@ -173,7 +173,8 @@ trace *call_trace(call *k, const tree_node *n, const trace_resume *resume)
 {
     bp_runtime *rt = k->c->rt;
     trace_request r = {.fn = k->g->fn, .user = k->g->user, .name = k->g->code->is.name, .vals = &k->vals,
-                       .log = k->log, .steps = k->steps.at, .break_limit = BREAK_LIMIT, .rng_base = k->rng_base,
+                       .log = k->log, .steps = k->steps.at, .nsteps = k->steps.len,
+                       .break_limit = BREAK_LIMIT, .rng_base = k->rng_base,
                        .nlog = n ? k->nlog : 0, .node_limit = (uint32_t)config_int(rt, KEY_TRACE_NODE_LIMIT),
                        .fullgraph = k->g->fullgraph, .resume = resume};
     const item **expect = path_items(n, &r.nexpect);

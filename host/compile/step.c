@@ -113,6 +113,65 @@ static bp_status run_step(call *k, const item *at, step_record *r, results *out)
     return c->diag.code;
 }
 
+/* -- layouts that it changed --------------------------------------------------------------------------------------- */
+
+static bool note_layout(call *k, step_record *r, bp_tensor *t)
+{
+    tensor_meta m;
+    for (uint32_t i = 0; i < r->nchanges; i++)
+        if (r->changes[i].t == t)
+            return true;
+    tensor_get_meta(t, &m);
+    bp_tensor *was = tensor_view(k->c, t, &m);
+    if (was)
+        r->changes[r->nchanges++] = (struct step_change){tensor_ref(t), was};
+    return was != NULL;
+}
+
+static bool note_record(call *k, step_record *r, const step_record *from)
+{
+    for (uint32_t i = 0; i < from->ninputs; i++)
+        if (!note_layout(k, r, from->inputs[i]))
+            return false;
+    for (uint32_t i = 0; i < from->nobjects; i++)
+        if (!note_layout(k, r, from->objects[i].t))
+            return false;
+    return true;
+}
+
+/* How everything that a replay may see is laid out before the step. */
+static bp_status note_layouts(call *k, step_record *r)
+{
+    size_t n = (size_t)k->vals.ninputs + r->ninputs + r->nobjects;
+    for (uint32_t i = 0; i < k->steps.len; i++)
+        n += k->steps.at[i]->nobjects;
+    r->changes = calloc(n + 1, sizeof *r->changes);
+    bool ok = r->changes && note_record(k, r, r);
+    for (uint32_t i = 0; ok && i < k->vals.ninputs; i++)
+        ok = !bind_input(&k->vals, i) || note_layout(k, r, bind_input(&k->vals, i));
+    for (uint32_t i = 0; ok && i < k->steps.len; i++)
+        ok = note_record(k, r, k->steps.at[i]);
+    return ok ? BP_OK : ctx_nomem(k->c);
+}
+
+/* Keeps those that are laid out otherwise now. */
+static void keep_changes(step_record *r)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < r->nchanges; i++) {
+        tensor_meta was, is;
+        tensor_get_meta(r->changes[i].was, &was);
+        tensor_get_meta(r->changes[i].t, &is);
+        if (!meta_eq(&was, &is) || !dim_eq(was.offset, is.offset)) {
+            r->changes[kept++] = r->changes[i];
+            continue;
+        }
+        tensor_unref(r->changes[i].t);
+        tensor_unref(r->changes[i].was);
+    }
+    r->nchanges = kept;
+}
+
 /* -- what it gave -------------------------------------------------------------------------------------------------- */
 
 static uint32_t known_handle(const call *k, const step_record *r, const bp_tensor *t)
@@ -173,7 +232,10 @@ step call_step(call *k, tree_node *n, outcome *out)
     call_release(k); /* the step may call what needs the claim */
     results got = {0};
     code_count(k->st, steps, 1);
-    bp_status st = run_step(k, n->term, r, &got);
+    bp_status st = note_layouts(k, r);
+    if (st == BP_OK)
+        st = run_step(k, n->term, r, &got);
+    keep_changes(r);
     if (st == BP_OK)
         st = name_results(k, r, &got);
     for (uint32_t i = 0; i < got.n; i++)
