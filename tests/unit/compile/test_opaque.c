@@ -361,14 +361,12 @@ static void c4_3_a_result_may_view_what_is_written_later(void **state)
 
 static void asks_around(bp_ctx *c, bp_frame *f)
 {
-    bp_tensor *x = bp_arg(f, 0, "x"), *one = bp_select(c, x, 0, 0);
-    bool before = bp_is_true(c, bp_gt(c, one, 3));
+    bp_tensor *x = bp_arg(f, 0, "x");
+    double before = bp_item_float(c, x);
     bp_outputs none = {0};
     bp_args args = {(bp_value[]){bp_arg_of_tensor(x)}, 1};
     bp_call(c, write_step, &args, &none);
-    bool behind = bp_is_true(c, bp_gt(c, one, 3)), whole = bp_is_true(c, one);
-    bp_call(c, write_step, &args, &none);
-    bp_return(f, bp_add(c, x, before + 10 * behind + 100 * whole + 1000 * (bp_item_float(c, one) > 9)));
+    bp_return(f, bp_add(c, x, bp_scalar_float(before + 100 * bp_item_float(c, x))));
 }
 
 static void c4_3_what_was_asked_before_a_step_is_asked_again(void **state)
@@ -376,8 +374,8 @@ static void c4_3_what_was_asked_before_a_step_is_asked_again(void **state)
     fixture *f = *state;
     bp_callable *g = QUIET(f, asks_around);
     for (int i = 0; i < 2; i++)
-        for (float x = 0; x < 5; x++)
-            assert_int_equal(AGREE(f, g, asks_around, x, 1), 2);
+        for (float x = 0; x < 4; x++)
+            assert_int_equal(AGREE(f, g, asks_around, x), 1);
     assert_int_equal(stats(f, g).eager_calls, 0);
     bp_callable_unref(g);
 }
@@ -414,6 +412,9 @@ static void c4_3_a_step_may_change_layouts_in_place(void **state)
     fixture *f = *state;
     bp_callable *g = QUIET(f, changes_layouts);
     layout_step = disabled(f, unsqueeze_fn, "unsqueeze_fn");
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(AGREE(f, g, changes_layouts, 0, 0), 3);
+    assert_int_equal(stats(f, g).eager_calls, 0); /* nothing has views there */
     for (int i = 0; i < 3; i++) {
         assert_int_equal(AGREE(f, g, changes_layouts, 1, 2), 3);
         assert_int_equal(AGREE(f, g, changes_layouts, 10, 20), 3);
@@ -689,7 +690,7 @@ static void c4_2_a_step_runs_under_the_modes_of_its_place(void **state)
     grad_step = disabled(f, grad_fn, "grad_fn");
     for (int i = 0; i < 3; i++) {
         grad_in_step = 7;
-        AGREE(f, g, without_grad, 1);
+        CALL(f, g, FLOATS(f, 1));
         assert_int_equal(grad_in_step, 0);
         assert_int_equal(bp_grad_enabled(f->c), 1);
     }
