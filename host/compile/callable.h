@@ -116,8 +116,8 @@ step call_impure(call *k, const char *reason);
 step call_build(call *k, tree_node *n, segment_use **use);
 /* run.c */
 step call_run_segment(call *k, tree_node *n);
-/* outputs.c: n's path gives what its siblings give, where the caller has fixed that (C6.4). n: not a root, whose path is
- * its entry's only one. */
+/* outputs.c: n's path gives what its siblings give, where the caller has fixed that (C6.4). n: not a root, whose path
+ * is its entry's only one. */
 bp_status call_check_outputs(call *k, const tree_node *n);
 /* commit.c: the epilogue of a path that has run to its end. */
 step call_commit(call *k, const tree_node *n);

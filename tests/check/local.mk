@@ -4,8 +4,9 @@
 if !SANITIZED
 script_tests += %D%/sum.sh %D%/golden.sh %D%/bootstrap.sh %D%/includes.py %D%/headers.py %D%/style.py %D%/exports.py \
 	%D%/docs.py %D%/install.sh %D%/tables.py %D%/operators.py
+script_tests += %D%/rules.py
 endif
-EXTRA_DIST += %D%/rows.own
+EXTRA_DIST += %D%/rows.own tests/rules.def
 EXTRA_DIST += %D%/style.allow %D%/variant tests/vendor/hello.c tests/vendor/hello_cxx.cc tests/vendor/composer.c \
 	tests/vendor/user.c tests/vendor/user_cxx.cc
 
@@ -13,6 +14,10 @@ EXTRA_DIST += %D%/style.allow %D%/variant tests/vendor/hello.c tests/vendor/hell
 check-headers check-exports check-docs check-install check-tables check-operators: all
 check-includes check-headers check-style check-exports check-docs check-tables check-operators:
 	@$(MAKE) -s check-TESTS TESTS=tests/check/$(@:check-%=%).py
+# Rules of captured calls, and which tests show them.
+.PHONY: check-rules
+check-rules:
+	@$(MAKE) -s check-TESTS TESTS=tests/check/rules.py
 check-install:
 	@$(MAKE) -s check-TESTS TESTS=tests/check/install.sh
 

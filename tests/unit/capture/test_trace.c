@@ -154,10 +154,65 @@ static void a_capture_leaves_the_context_as_it_was(void **state)
     done(&k);
 }
 
+static void asks_for_each_kind(bp_ctx *c, bp_frame *f)
+{
+    bp_tensor *x = bp_arg(f, 0, "x"), *y = bp_mul(c, x, 2);
+    bp_is_true(c, bp_gt(c, y, 0));
+    bp_item_int(c, y);
+    bp_item_float(c, y);
+    bp_return(f, y);
+}
+
+static void c4_1_a_value_break_ends_in_an_outcome_of_its_kind(void **state)
+{
+    fixture *f = *state;
+    capture k;
+    RUN(f, &k, asks_for_each_kind, FLOATS(f, 2));
+    assert_int_equal(k.t->guesses.len, 3);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(k.t->items.at[k.t->segments.at[i + 1].first_item - 1].kind, ITEM_BREAK);
+    assert_int_equal(outcome_bool(k.t->guesses.at[0]), 1);
+    assert_int_equal(outcome_int(k.t->guesses.at[1]), 4);
+    assert_true(outcome_float(k.t->guesses.at[2]) == 4);
+    done(&k);
+}
+
+/* A trace knows no callable: its path is all that it gives. */
+static void c6_7_a_capture_yields_a_path_without_a_cache(void **state)
+{
+    fixture *f = *state;
+    capture k;
+    RUN(f, &k, two_breaks, FLOATS(f, 2));
+    assert_int_equal(k.t->why, TRACE_RETURNED);
+    assert_int_equal(vec_last(&k.t->items).kind, ITEM_END);
+    assert_null(f->c->slot[CTX_CACHE]);
+    done(&k);
+}
+
+/* Training is not there yet; what holds is that slices leave no trace of grad. */
+static void c8_slices_run_without_grad(void **state)
+{
+    fixture *f = *state;
+    capture k;
+    bp_tensor *x = FLOATS(f, 2);
+    bp_tensor_set_requires_grad(f->c, x, 1);
+    RUN(f, &k, two_breaks, x);
+    assert_true(k.t->slices.evaluated > 0);
+    uint32_t i = 0;
+    map_value *v;
+    while (map_next(&k.t->slices.memo, &i, NULL, &v))
+        assert_false(bp_tensor_requires_grad(v->p));
+    assert_int_equal(f->c->ambient.grad_enabled, 1);
+    done(&k);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+        T(c4_1_a_value_break_ends_in_an_outcome_of_its_kind),
+        T(c6_7_a_capture_yields_a_path_without_a_cache),
+        T(c8_slices_run_without_grad),
         T(c2_1_a_path_is_cut_at_its_breaks_in_program_order),
         T(c3_1_the_log_is_forced_and_slices_answer_what_is_behind_it),
         T(writes_through_views_become_new_values),
