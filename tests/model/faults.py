@@ -1,6 +1,6 @@
 """Wrong readings of the rules, planted in the host one at a time: each must fail the test that names its rule.
 
-usage: faults.py OBJECTS OF TEST_HOLES -- COMPILER AND FLAGS -- LINKER AND FLAGS -- LIBRARIES
+usage: faults.py OBJECTS OF TEST_HOLES -- OBJECTS OF TEST_STEPS -- COMPILER AND FLAGS -- LINKER AND FLAGS -- LIBRARIES
 
 A fault is a file of the host with one text replaced. It is compiled and linked in front of the host's library; then
 tests/model/test_holes must fail in the function that is named, and in an unchanged build must not. The environment is
@@ -56,6 +56,17 @@ FAULTS = [
     ("modes: a segment serves under any modes", "host/compile/build.c",
      "buf_add(&text, (const char *)&b->n->ambient, sizeof b->n->ambient);", "(void)0;",
      "modes_are_part_of_a_segment_s_key"),
+    ("escaped: only arguments are written back", "host/capture/finish.c", "if (fs->source < 0 || !fs->written ||",
+     "if (fs->source < 0 || (uint32_t)fs->source >= t->r->vals->nargs || !fs->written ||",
+     "what_a_disabled_function_has_seen_is_committed"),
+    ("rng: the generator is read once a call", "host/compile/step.c", "k->rng_base = k->c->rng_offset;",
+     "k->rng_base += n->term->end.rng_total;", "the_generator_is_read_again_behind_a_step"),
+    ("handon: a step hands on what it is given", "host/capture/finish.c", "if (!is_made(fs) || !fs->lives)",
+     "if (!is_made(fs) || !fs->lives || state->end.nouts)", "nothing_is_recomputed_across_a_commit"),
+    ("final: what fails behind a commit is final", "host/compile/call.c",
+     "    if (s == STEP_EAGER && (k.steps.len ||",
+     "    if (s == STEP_EAGER && k.steps.len)\n        ctx_fail(c, BP_INTERNAL, \"final\"), s = STEP_FAILED;\n"
+     "    if (s == STEP_EAGER && (k.steps.len ||", "a_failure_behind_a_commit_goes_on_there"),
 ]
 
 
@@ -88,14 +99,19 @@ def main():
     words = " ".join(sys.argv[1:]).split(" -- ")
     parts = [w.split() for w in words]
     folder = os.environ.get("TMPDIR", "/tmp")
-    sound = failed(os.path.join(build, "tests/model/test_holes"))
-    report(sound is not None, "the test runs")
+    holes, steps, *commands = parts
+    sound = set()
+    for program in ("test_holes", "test_steps"):
+        bad = failed(os.path.join(build, "tests/model", program))
+        report(bad is not None, f"{program} runs")
+        sound |= bad or set()
+    with open(os.path.join(top, "tests/model/test_steps.c"), encoding="utf-8") as f: text_of_steps = f.read()
     for fault in FAULTS:
         name, test = fault[0], fault[4]
-        program, why = plant(fault, *parts, folder)
+        program, why = plant(fault, steps if test in text_of_steps else holes, *commands, folder)
         bad = failed(program) if program else set()
-        report(why is None and test not in (sound or ()) and (bad is None or test in bad), name,
-               [why] if why else [f"{test} fails unplanted: {test in (sound or ())}; planted, these fail: {bad}"])
+        report(why is None and test not in sound and (bad is None or test in bad), name,
+               [why] if why else [f"{test} fails unplanted: {test in sound}; planted, these fail: {bad}"])
     plan()
 
 

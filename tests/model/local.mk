@@ -25,9 +25,9 @@ check-model-nightly: %D%/harness$(EXEEXT)
 
 # Wrong readings of the rules, planted in the host: each fails the test of its rule.
 .PHONY: check-faults
-check-faults: %D%/test_holes$(EXEEXT)
+check-faults: %D%/test_holes$(EXEEXT) %D%/test_steps$(EXEEXT)
 	@TMPDIR=$$(mktemp -d) && export TMPDIR && top_srcdir='$(abs_top_srcdir)' top_builddir='$(abs_top_builddir)' \
-		python3 $(srcdir)/%D%/faults.py $(tests_model_test_holes_OBJECTS) \
+		python3 $(srcdir)/%D%/faults.py $(tests_model_test_holes_OBJECTS) -- $(tests_model_test_steps_OBJECTS) \
 		-- $(CC) $(libhost_la_CPPFLAGS) $(AM_CFLAGS) $(CFLAGS) -w -- $(LIBTOOL) --silent --tag=CC --mode=link $(CC) \
 		$(AM_CFLAGS) $(CFLAGS) $(AM_LDFLAGS) $(LDFLAGS) -- libhost.la $(CMOCKA_LIBS); \
 		status=$$?; rm -rf "$$TMPDIR"; exit $$status
