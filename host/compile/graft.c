@@ -176,6 +176,15 @@ static step refuse(call *k, const trace *t)
     return call_eager_on_error(k);
 }
 
+/* A path that is too long goes on eagerly behind its last break (C2.4). */
+static void open_last(call *k, const trace *t, tree_node *n)
+{
+    atomic_store(&n->open, true);
+    if (code_warn_once(k->st, LIMIT_BREAK))
+        log_warn(k->c->rt, "\"%s\": %s; what lies behind the one at %s:%d runs eagerly", k->g->code->is.name, t->reason,
+                 n->term->file ? n->term->file : "?", n->term->line);
+}
+
 step call_graft(call *k, const trace *t, tree_node *parent)
 {
     step s = refuse(k, t);
@@ -203,6 +212,6 @@ step call_graft(call *k, const trace *t, tree_node *parent)
     if (!k->fresh.len)
         return call_eager_here(k, "%s", t->reason);
     if (t->why == TRACE_OPEN)
-        atomic_store(&n->open, true);
+        open_last(k, t, n);
     return call_supply(k, parent) == BP_OK ? STEP_OK : STEP_FAILED;
 }

@@ -330,6 +330,7 @@ static void seventy_breaks_open_the_65th(void **state)
         EXPECT_FLOATS(f, CALL(f, g, FLOATS(f, 1)).at[0], 71);
     assert_int_equal(stats(f, g).captures, 1);
     assert_int_equal(stats(f, g).eager_calls, 4); /* resumed at the 65th */
+    assert_int_equal(count_of(f, "a path of more than 64 breaks"), 1);
     bp_callable_unref(g);
 }
 
