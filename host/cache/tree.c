@@ -44,6 +44,7 @@ void place_destroy_nodes(place *p)
 {
     node_list *todo = atomic_load(&p->nodes);
     atomic_store(&p->nodes, NULL);
+    place_note_hit(p, NULL);
     if (todo)
         todo->link.next = NULL;
     while (todo) {
@@ -135,24 +136,8 @@ bool place_add(epochs *e, place *p, tree_node *n)
     if (len)
         memcpy(to->at + 1, old->at, len * sizeof *to->at);
     atomic_store(&p->nodes, to);
+    place_note_hit(p, n);
     if (old)
         epoch_retire(e, &old->link, free_link);
     return true;
-}
-
-void place_to_front(epochs *e, place *p, uint32_t i)
-{
-    node_list *old = atomic_load(&p->nodes);
-    if (!i || !old || i >= old->n)
-        return;
-    node_list *to = malloc(sizeof *to + old->n * sizeof *to->at);
-    if (!to)
-        return;
-    to->n = old->n;
-    to->at[0] = old->at[i];
-    for (uint32_t j = 0, k = 1; j < old->n; j++)
-        if (j != i)
-            to->at[k++] = old->at[j];
-    atomic_store(&p->nodes, to);
-    epoch_retire(e, &old->link, free_link);
 }

@@ -1,7 +1,7 @@
 /* The trace tree of a code: nodes are segments with their guards, edges are outcomes.
  *
  * A place is where nodes hang: the root, or an outcome of a node's break. Several nodes at one place are variants that
- * differ by their guards; the newest, and then whichever was used last, is tried first. Nodes are immutable once they
+ * differ by their guards; whichever served last is tried first, then the newest. Nodes are immutable once they
  * are published; lists of nodes and of places are replaced whole, by one atomic store, by whoever has the code's claim.
  * Readers take no lock and are inside an epoch. */
 #ifndef HOST_CACHE_TREE_H
@@ -16,6 +16,7 @@ typedef struct place {
     outcome out;
     tree_node *parent;            /* NULL: the root */
     _Atomic(node_list *) nodes;   /* NULL: none */
+    _Atomic(tree_node *) last;    /* the one of them that served last, or is new: a hint, which any reader sets */
 } place;
 typedef struct { epoch_link link; uint32_t n; place *at[]; } place_list;
 
@@ -57,6 +58,8 @@ void place_destroy_nodes(place *p);
 
 /* -- readers -- */
 static inline node_list *place_nodes(place *p) { return p ? atomic_load(&p->nodes) : NULL; }
+static inline tree_node *place_last(place *p) { return atomic_load_explicit(&p->last, memory_order_acquire); }
+static inline void place_note_hit(place *p, tree_node *n) { atomic_store_explicit(&p->last, n, memory_order_release); }
 /* The place of an outcome; NULL: unseen. */
 place *node_place(const tree_node *n, outcome o);
 uint32_t node_place_count(const tree_node *n);
@@ -70,6 +73,4 @@ tree_node *node_of_value(tree_node *n, ref r);
 place *node_add_place(epochs *e, tree_node *n, outcome o);
 /* Publishes n in front of a place's nodes. */
 bool place_add(epochs *e, place *p, tree_node *n);
-/* Moves the i-th node to the front; nothing happens when memory is used up. */
-void place_to_front(epochs *e, place *p, uint32_t i);
 #endif

@@ -14,25 +14,31 @@ bp_status call_take_attrs(call *k, const tree_node *n, uint32_t before)
     return BP_OK;
 }
 
-static HOT tree_node *pick(call *k, place *at, uint32_t before)
+static HOT bool serves(call *k, const tree_node *n, uint32_t before)
+{
+    if (n->nattrs || k->vals.ninputs != before)
+        if (call_take_attrs(k, n, before) != BP_OK)
+            return false;
+    guard_inputs in = {k->vals.inputs, k->vals.ninputs, k->vals.nargs};
+    return guard_check(n->guards, k->c, &in);
+}
+
+/* All but the one that served last. */
+static tree_node *pick_other(call *k, place *at, uint32_t before, const tree_node *last)
 {
     node_list *nodes = place_nodes(at);
-    for (uint32_t i = 0; nodes && i < nodes->n; i++) {
-        tree_node *n = nodes->at[i];
-        if (n->nattrs || k->vals.ninputs != before)
-            if (call_take_attrs(k, n, before) != BP_OK)
-                return NULL;
-        guard_inputs in = {k->vals.inputs, k->vals.ninputs, k->vals.nargs};
-        if (!guard_check(n->guards, k->c, &in))
-            continue;
-        if (i && (k->claimed || code_claim(k->st))) {
-            place_to_front(k->epochs, at, i);
-            if (!k->claimed)
-                code_release(k->st);
+    for (uint32_t i = 0; nodes && i < nodes->n && ctx_ok(k->c); i++)
+        if (nodes->at[i] != last && serves(k, nodes->at[i], before)) {
+            place_note_hit(at, nodes->at[i]);
+            return nodes->at[i];
         }
-        return n;
-    }
     return NULL;
+}
+
+static HOT tree_node *pick(call *k, place *at, uint32_t before)
+{
+    tree_node *last = at ? place_last(at) : NULL;
+    return last && serves(k, last, before) ? last : pick_other(k, at, before, last);
 }
 
 tree_node *call_pick(call *k, place *at, uint32_t before)

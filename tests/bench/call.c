@@ -16,8 +16,9 @@ void bench_measured(bench *b, uint32_t calls)
         bench_call(b, b->c, i % b->entries);
 }
 
-static int count(const char *plugin, uint32_t inputs, uint32_t entries, uint32_t breaks)
+static int count(const char *plugin, char **arg)
 {
+    uint32_t inputs = (uint32_t)atoi(arg[0]), entries = (uint32_t)atoi(arg[1]), breaks = (uint32_t)atoi(arg[2]);
     bench *b = bench_open(plugin, "nearly-empty", (bench_fn){inputs, breaks, inputs == 1}, entries);
     bench_measured(b, 100);
     bench_close(b);
@@ -208,7 +209,7 @@ static void say_threads(const char *plugin, uint32_t n)
 int main(int argc, char **argv)
 {
     if (argc == 6 && !strcmp(argv[2], "count"))
-        return count(argv[1], (uint32_t)atoi(argv[3]), (uint32_t)atoi(argv[4]), (uint32_t)atoi(argv[5]));
+        return count(argv[1], argv + 3);
     if (argc != 3 || strcmp(argv[2], "time") != 0) {
         fprintf(stderr, "usage: call PLUGIN count INPUTS ENTRIES BREAKS | call PLUGIN time\n");
         return 2;

@@ -4,10 +4,22 @@ check_PROGRAMS += %D%/call
 %C%_call_LDADD = libbackplane.la -lpthread
 %C%_call_LDFLAGS = $(AM_LDFLAGS) -no-install
 
+check_PROGRAMS += %D%/call_slow
+tests_bench_call_slow_SOURCES = %D%/call.c %D%/bench.c %D%/slow.c
+tests_bench_call_slow_LDADD = libhost.la -lpthread
+tests_bench_call_slow_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=args_check
+script_tests += %D%/call.py
+
+PYTHON = python3
+# Times of a call that hits, beside PyTorch's where PYTHON has it.
+.PHONY: bench-call
+bench-call: all %D%/call$(EXEEXT) %D%/plugin.so
+	@top_srcdir='$(abs_top_srcdir)' top_builddir='$(abs_top_builddir)' $(PYTHON) $(srcdir)/%D%/call.py show
+
 check_DATA += %D%/plugin.so
 CLEANFILES += %D%/plugin.so
 %D%/plugin.so: $(bad_headers)
-EXTRA_DIST += %D%/plugin.c %D%/profile.py
+EXTRA_DIST += %D%/plugin.c %D%/instructions.py %D%/call.py
 # Reference kernels against PyTorch eager, two threads each: `make bench-reference PYTHON=...` with a Python that has
 # PyTorch; without, ours alone.
 noinst_PROGRAMS += %D%/serve
@@ -15,7 +27,7 @@ tests_bench_serve_SOURCES = %D%/serve.c
 tests_bench_serve_LDADD = libhost.la
 EXTRA_DIST += %D%/reference.py
 
-PYTHON = python3
+
 .PHONY: bench-reference
 bench-reference: all
 	@OMP_NUM_THREADS=2 GOMP_SPINCOUNT=10000 $(PYTHON) $(srcdir)/%D%/reference.py '$(abs_top_builddir)/%D%/serve'

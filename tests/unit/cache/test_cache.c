@@ -48,10 +48,11 @@ static void places_hold_nodes_newest_first(void **state)
     tree_node *a = node_new(), *b = node_new(), *c = node_new(), *child = node_new();
     assert_true(place_add(&e, &root, a) && place_add(&e, &root, b) && place_add(&e, &root, c));
     assert_ptr_equal(place_nodes(&root)->at[0], c);
-    place_to_front(&e, &root, 2);
-    assert_ptr_equal(place_nodes(&root)->at[0], a);
-    assert_ptr_equal(place_nodes(&root)->at[1], c);
-    assert_ptr_equal(place_nodes(&root)->at[2], b);
+    assert_ptr_equal(place_nodes(&root)->at[1], b);
+    assert_ptr_equal(place_nodes(&root)->at[2], a);
+    assert_ptr_equal(place_last(&root), c);
+    place_note_hit(&root, a);
+    assert_ptr_equal(place_last(&root), a);
     outcome yes = {1, ASK_BOOL, 0}, one = {1, ASK_INT, 0};
     assert_null(node_place(a, yes));
     place *p = node_add_place(&e, a, yes);

@@ -57,6 +57,7 @@ def run(command):
         out = os.path.join(folder, "out")
         done = subprocess.run(["valgrind", "--tool=callgrind", "--toggle-collect=" + SUBJECT, "--compress-strings=no",
                                "--compress-pos=no", "--callgrind-out-file=" + out] + command,
+                              env={k: v for k, v in os.environ.items() if k != "MALLOC_PERTURB_"},
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
         if done.returncode or not os.path.exists(out):
             raise RuntimeError(f"{' '.join(command)}: exit status {done.returncode}\n{done.stderr[-2000:]}")
