@@ -159,7 +159,8 @@ def show():
     for n in (1, 8):
         row(f"{n} threads, a processor's time", f"threads.{n}", ours[f"threads.{n}"])
     print(f"\nFloor: an indirect call ({ours['floor.call']:.1f} ns) and eight words compared a tensor "
-          f"({ours['floor.tensor']:.1f} ns). A pair of scopes, {ours['scope']:.1f} ns, is taken off.\nRight: {source}.")
+          f"({ours['floor.tensor']:.1f} ns).\nA pair of scopes, "
+          f"{ours['scope']:.1f} ns, is taken off.\nRight: {source}.")
     if not instructions.valgrind():
         print("Instructions are not counted: valgrind is not found (./bootstrap tools installs it).")
         return
