@@ -192,12 +192,13 @@ RARE static bp_status tell_spoiled(bp_ctx *c, program *p, group *g, const progra
 }
 
 /* Runs an object that is not the host's own: the first run is watched in full. */
-static bp_status run_watched(bp_ctx *c, program *p, group *g, const program_io *io)
+static HOT bp_status run_watched(bp_ctx *c, program *p, group *g, const program_io *io)
 {
     watch w;
     uint64_t rng = c->rng_offset;
     bool is_strict = chain_is_strict(p->chain);
-    bool is_first = !atomic_exchange_explicit(&g->is_watched, true, memory_order_relaxed);
+    bool is_first = !atomic_load_explicit(&g->is_watched, memory_order_relaxed) &&
+                    !atomic_exchange_explicit(&g->is_watched, true, memory_order_relaxed);
     const uint8_t *owned = is_strict ? io->owned : NULL;
     watch_begin(&w, is_first, io->inputs, owned, io->ninputs);
     bp_status st = run_own(c, g, io, is_strict);

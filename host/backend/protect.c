@@ -114,6 +114,7 @@ serial *serial_of(const void *key)
 /* -- forks --------------------------------------------------------------------------------------------------------- */
 
 static atomic_uint forks;
+static atomic_bool watches;
 static pthread_once_t watch_once = PTHREAD_ONCE_INIT;
 
 static void before_fork(void)
@@ -135,10 +136,12 @@ static void in_child(void)
 static void watch(void)
 {
     pthread_atfork(before_fork, in_parent, in_child);
+    atomic_store_explicit(&watches, true, memory_order_release);
 }
 
 uint32_t protect_forks(void)
 {
-    pthread_once(&watch_once, watch);
+    if (!atomic_load_explicit(&watches, memory_order_acquire))
+        pthread_once(&watch_once, watch);
     return atomic_load_explicit(&forks, memory_order_relaxed);
 }

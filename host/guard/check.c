@@ -193,7 +193,7 @@ static inline bool holds(const guard_set *g, const guard_rec *r, const bp_ctx *c
     return other_holds(g, r, in);
 }
 
-static inline const guard_rec *first_failure(const guard_set *g, const bp_ctx *c, const guard_inputs *in)
+static HOT const guard_rec *first_failure(const guard_set *g, const bp_ctx *c, const guard_inputs *in)
 {
     const guard_rec *end = g->recs + g->nrecs;
     for (const guard_rec *r = g->recs; r < end; r++) {
