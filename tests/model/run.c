@@ -195,13 +195,14 @@ static bp_tensor *call_fn(side *s, bp_ctx *c, uint32_t which, bp_tensor *const *
 {
     bp_value values[MAX_ARGS];
     bp_tensor *given[4] = {0};
+    bp_outputs outs = {0}; /* empty: paths may give results of several types (C6.4) */
     for (uint32_t i = 0; i < n; i++)
         values[i] = bp_arg_of_tensor(args[i]);
     census_nest(s->census, 1);
     if (s->callables[0]) {
-        bp_outputs outs = {given, 0, 4};
         bp_args in = {values, n};
-        bp_call(c, s->callables[which], &in, &outs);
+        if (bp_call(c, s->callables[which], &in, &outs) == BP_OK && outs.n)
+            given[0] = outs.at[0];
     } else {
         run_fn(s, c, which, args, given);
     }
