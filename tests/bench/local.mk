@@ -8,7 +8,19 @@ check_PROGRAMS += %D%/call_slow
 tests_bench_call_slow_SOURCES = %D%/call.c %D%/bench.c %D%/slow.c
 tests_bench_call_slow_LDADD = libhost.la -lpthread
 tests_bench_call_slow_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=args_check
-script_tests += %D%/call.py
+# Valgrind and malloc's own figures are for builds without sanitizers.
+if !SANITIZED
+script_tests += %D%/call.py %D%/million.sh
+endif
+
+# Long runs: memory is flat.
+check_PROGRAMS += %D%/million
+tests_bench_million_SOURCES = %D%/million.c
+tests_bench_million_LDADD = libbackplane.la -lpthread
+tests_bench_million_LDFLAGS = $(AM_LDFLAGS) -no-install
+.PHONY: check-million
+check-million: all
+	@BP_CALLS=1000000 BP_TEST_TIMEOUT=1200 $(MAKE) -s check-TESTS TESTS=tests/bench/million.sh
 
 PYTHON = python3
 # Times of a call that hits, beside PyTorch's where PYTHON has it.
