@@ -225,7 +225,10 @@ class Tracer:
 def term_refs(term):
     """The values that the end of a segment asks of it, in order."""
     if term[0] == "break": return [term[2]]
-    if term[0] == "opaque": return [r for _, r in term[3]]
+    if term[0] == "opaque":             # what it is given, what else was made, what is written
+        state = dict(term[3])
+        return [state[s[1]] for s in term[2] if s[1][0] == "m"] + [r for n, r in term[3] if n[0] == "m"] + \
+            [r for n, r in term[3] if n[0] != "m"]
     state = dict(term[2])
     return [state[s[1]] for s in term[1] if s[1][0] == "m"] + [r for name, r in term[2] if name[0] != "m"]
 
