@@ -21,6 +21,7 @@ typedef struct {
     side compiled, eager; /* what bp_user gives the function: for disabled functions */
     program p;            /* its mode alone: for links.c */
     links links;
+    buf log;
 } hole;
 
 /* mode: of links.h; "modes": exact, and equal graphs may be compiled under several modes. */
