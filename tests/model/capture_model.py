@@ -181,7 +181,8 @@ class Tracer:
         state = self.state("handon" not in LITERAL, {h.fs.name for h in hs})
         self.emit(("opaque", name, tuple(map(self.spec, hs)), state, self.inc, len(self.handles), self.ctx.world.grad))
         self.cut()
-        if not self.log: raise Stop("opaque")
+        self.nbreaks += 1                           # a path holds at most 64 breaks, steps among them
+        if not self.log: raise Stop("open" if self.nbreaks > LIMITS["breaks"] else "opaque")
         out = self.rebase(self.log.pop(0))
         if self.mode == "resume" and not self.log: self.switch()
         return out
