@@ -21,6 +21,7 @@ unit_tests += %D%/unit/compile/test_opaque
 unit_tests += %D%/unit/compile/test_numbers
 unit_tests += %D%/unit/compile/test_pains
 unit_tests += %D%/unit/compile/test_named
+unit_tests += %D%/unit/compile/test_slices
 unit_tests += %D%/unit/compile/test_random
 unit_tests += %D%/unit/compile/test_resume
 unit_tests += %D%/unit/compile/test_rules

@@ -200,7 +200,10 @@ static HOT bp_status run_watched(bp_ctx *c, program *p, group *g, const program_
     bool is_first = !atomic_load_explicit(&g->is_watched, memory_order_relaxed) &&
                     !atomic_exchange_explicit(&g->is_watched, true, memory_order_relaxed);
     const uint8_t *owned = is_strict ? io->owned : NULL;
-    watch_begin(&w, is_first, io->inputs, owned, io->ninputs);
+    if (is_first)
+        watch_all(&w, io->inputs, owned, io->ninputs);
+    else
+        watch_samples(&w, io->inputs, owned, io->ninputs);
     bp_status st = run_own(c, g, io, is_strict);
     uint32_t changed = st || is_first ? watch_changed(&w, io->inputs, owned, io->ninputs) : UINT32_MAX;
     if (changed != UINT32_MAX)

@@ -2,13 +2,11 @@
  *
  * A plugin that writes to an input and then fails leaves the next link, and eager execution, with spoiled numbers; no
  * wrong answer may come of that. Reading all inputs at each run would cost as much as many runs do, so the first run of
- * a compiled graph is watched in full, and later ones that fail by samples: eight words of each of the first inputs, so
- * a write of a few elements in a later run can be missed. */
+ * a compiled graph is watched in full, and later ones that fail by samples: the first word of each of the first inputs
+ * and the last word of its storage, so a write of a few elements in a later run can be missed. */
 #include "host/backend/watch.h"
 #include "sdk/base/hash.h"
 #include <string.h>
-
-enum { SAMPLES = 8 };
 
 static const char *bytes_of(const bp_tensor *t, size_t *n)
 {
@@ -25,34 +23,22 @@ uint64_t watch_sum(const bp_tensor *t)
     return p ? hash_bytes(p, n, 1) : 0;
 }
 
-static uint64_t sample(const bp_tensor *t)
-{
-    size_t n;
-    uint64_t sum = 1, word;
-    const char *p = bytes_of(t, &n);
-    if (!p || n <= SAMPLES * sizeof word)
-        return p ? hash_bytes(p, n, 1) : 0;
-    for (size_t i = 0; i < SAMPLES; i++) {
-        memcpy(&word, p + (n - sizeof word) / (SAMPLES - 1) * i, sizeof word);
-        sum = hash_u64(sum ^ word);
-    }
-    return sum;
-}
-
 /* Inputs behind the last sum share it. */
 static uint64_t sum_at(const watch *w, uint32_t at, bp_tensor *const *inputs, const uint8_t *owned, uint32_t n)
 {
+    if (!w->full)
+        return owned && owned[at] ? 0 : watch_sample(inputs[at]);
     uint64_t sum = 0;
-    uint32_t end = w->full && at == WATCHED - 1 ? n : at + 1;
+    uint32_t end = at == WATCHED - 1 ? n : at + 1;
     for (uint32_t i = at; i < end; i++)
         if (!owned || !owned[i])
-            sum = hash_u64(sum) ^ (w->full ? watch_sum(inputs[i]) : sample(inputs[i]));
+            sum = hash_u64(sum) ^ watch_sum(inputs[i]);
     return sum;
 }
 
-void watch_begin(watch *w, bool full, bp_tensor *const *inputs, const uint8_t *owned, uint32_t n)
+void watch_all(watch *w, bp_tensor *const *inputs, const uint8_t *owned, uint32_t n)
 {
-    w->full = full;
+    w->full = true;
     w->n = n < WATCHED ? n : WATCHED;
     for (uint32_t i = 0; i < w->n; i++)
         w->sum[i] = sum_at(w, i, inputs, owned, n);

@@ -118,6 +118,7 @@ static void destroy_state(code_state *s)
     vec_fini(&s->reasons);
     vec_fini(&s->breaks);
     segment_store_fini(&s->store);
+    segment_store_fini(&s->slices);
     pthread_mutex_destroy(&s->notes);
     free(s->hits);
     free(s);

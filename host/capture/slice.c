@@ -1,5 +1,8 @@
-/* Slices. The walk has its own stack, because chains are as long as programs. */
+/* Slices. The walk has its own stack, because chains are as long as programs. A slice that is estimated to be heavy is
+ * offered to the callable's own chain first (C2.2). */
 #include "host/capture/slice.h"
+#include <math.h>
+#include <stdlib.h>
 #include "sdk/base/vec.h"
 
 bp_value number_value(const bp_tensor *t)
@@ -44,6 +47,11 @@ static bp_tensor *have(void *arg, ref r)
     slicer *s = arg;
     map_value *v = ref_is_node(r) ? map_get_u64(&s->memo, r) : NULL;
     return v && v->p ? v->p : bind_get(s->vals, r);
+}
+
+bp_tensor *slice_have(slicer *s, ref r)
+{
+    return have(s, r);
 }
 
 typedef VEC(ref) ref_stack;
@@ -110,9 +118,123 @@ static bp_status evaluate(slicer *s, const item *it)
     return st;
 }
 
+/* -- heavy slices --------------------------------------------------------------------------------------------------- */
+
+typedef struct { VEC(const item *) items; VEC(ref) outs; double cost; } plan;
+
+static double count(const tensor_meta *m)
+{
+    double n = 1;
+    for (uint32_t d = 0; d < m->rank; d++)
+        n *= (double)m->sizes[d].value;
+    return n;
+}
+
+typedef struct { slicer *s; double numel[2]; uint32_t n; } operands;
+
+static void take_operand(void *arg, ref r)
+{
+    operands *o = arg;
+    if (o->n == 2)
+        return;
+    bp_tensor *t = slice_have(o->s, r);
+    const item *it = t ? NULL : o->s->item_of(o->s->arg, r);
+    o->numel[o->n++] = t ? (double)tensor_nelem(t) : it ? count(&it->node.metas[r - it->node.first]) : 0;
+}
+
+/* Operations, roughly. A product of two takes, for each element of its result, twice the length of what is summed:
+ * that is sqrt(a b / result) for matrices, and a little more than this says for convolutions. */
+static double cost_of(slicer *s, const item *it)
+{
+    double out = it->node.nresults ? count(&it->node.metas[0]) : 0;
+    operands o = {.s = s};
+    if (!(it->node.op->flags & OP_MATMUL) || out < 1)
+        return out;
+    item_each_ref(it, take_operand, &o);
+    return 2 * out * sqrt(o.numel[0] * o.numel[1] / out);
+}
+
+static int by_first(const void *a, const void *b)
+{
+    ref x = (*(const item *const *)a)->node.first, y = (*(const item *const *)b)->node.first;
+    return x < y ? -1 : x > y;
+}
+
+/* What r needs. False: it holds what only reference kernels compute here, or memory is used up. */
+static bool make_plan(slicer *s, ref r, plan *p)
+{
+    uint32_t never = OP_RANDOM | OP_ITEM | OP_EFFECT | OP_DYNAMIC_OUT;
+    map seen = {0};
+    needs n = {.s = s};
+    push_missing(&n, r);
+    while (n.todo.len && !n.failed) {
+        const item *it = s->item_of(s->arg, vec_pop(&n.todo));
+        map_value *v = it ? map_put_u64(&seen, it->node.first, NULL) : NULL;
+        n.failed |= !v || it->node.op->flags & never;
+        if (n.failed || v->u)
+            continue;
+        v->u = 1;
+        p->cost += cost_of(s, it);
+        n.failed |= !vec_push(&p->items, it);
+        item_each_ref(it, push_missing, &n);
+    }
+    map_fini(&seen);
+    vec_fini(&n.todo);
+    if (!n.failed && p->items.len)
+        qsort(p->items.at, p->items.len, sizeof *p->items.at, by_first);
+    return !n.failed;
+}
+
+/* Results of heavy items are kept with r, so that a later slice does not compute them again. */
+static bool choose_outs(plan *p, ref r)
+{
+    bool ok = vec_push(&p->outs, r);
+    for (uint32_t i = 0; i < p->items.len; i++) {
+        const item *it = p->items.at[i];
+        if (it->node.op->flags & OP_MATMUL && it->node.first != r)
+            ok = ok && vec_push(&p->outs, it->node.first);
+    }
+    return ok;
+}
+
+static bp_status keep_values(slicer *s, const plan *p, bp_tensor **values)
+{
+    bp_status st = BP_OK;
+    for (uint32_t i = 0; i < p->outs.len; i++) {
+        map_value *v = st == BP_OK ? map_put_u64(&s->memo, p->outs.at[i], NULL) : NULL;
+        if (v && !v->p)
+            v->p = values[i];
+        else
+            tensor_unref(values[i]);
+        if (!v && st == BP_OK)
+            st = ctx_nomem(s->c);
+    }
+    return st;
+}
+
+static void compute_if_heavy(slicer *s, ref r)
+{
+    plan p = {.cost = 0};
+    if (make_plan(s, r, &p) && p.cost >= SLICE_HEAVY && choose_outs(&p, r)) {
+        slice_plan given = {p.items.at, p.items.len, p.outs.at, p.outs.len};
+        bp_tensor **values = calloc(p.outs.len, sizeof *values);
+        if (values && s->compute(s->compute_arg, s, &given, values))
+            keep_values(s, &p, values);
+        free(values);
+    }
+    vec_fini(&p.items);
+    vec_fini(&p.outs);
+}
+
+/* -- values --------------------------------------------------------------------------------------------------------- */
+
 bp_tensor *slice_value(slicer *s, ref r)
 {
     needs n = {.s = s};
+    if (s->compute && !have(s, r) && ctx_ok(s->c))
+        compute_if_heavy(s, r);
+    if (!ctx_ok(s->c))
+        return NULL;
     push_missing(&n, r);
     while (n.todo.len && !n.failed) {
         ref top = vec_last(&n.todo);

@@ -8,18 +8,31 @@
 #include "host/capture/bind.h"
 #include "sdk/base/map.h"
 
-typedef struct {
+typedef struct slicer slicer;
+
+/* What a slice computes: items in order of recording, and the values that are wanted of them. */
+typedef struct { const item *const *items; uint32_t nitems; const ref *outs; uint32_t nouts; } slice_plan;
+/* Computes a plan otherwise than by reference kernels: a new reference in each of values. False: it does not, and the
+ * context has no error. */
+typedef bool slice_compute_fn(void *arg, slicer *s, const slice_plan *p, bp_tensor **values);
+
+struct slicer {
     bp_ctx *c;
     bindings *vals;
     uint64_t rng_base;                           /* generator offset at the start of the transaction */
     const item *(*item_of)(void *arg, ref r);    /* the node that makes r; NULL: unknown */
     void *arg;
     map memo;                                    /* ref -> tensor, counted */
-    uint32_t evaluated;                          /* nodes */
-} slicer;
+    uint32_t evaluated;                          /* nodes, by reference kernels */
+    slice_compute_fn *compute;                   /* asked for slices of SLICE_HEAVY operations or more; NULL: none */
+    void *compute_arg;
+};
+enum { SLICE_HEAVY = 100000000 };
 
 /* Borrowed. NULL: the context has the error. */
 bp_tensor *slice_value(slicer *s, ref r);
+/* A value that is there already, borrowed; NULL: it is not. */
+bp_tensor *slice_have(slicer *s, ref r);
 void slice_fini(slicer *s);
 /* The number in a 0-d tensor; a fake one has a number that stands for what only a run tells. */
 bp_value number_value(const bp_tensor *t);

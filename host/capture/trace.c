@@ -310,7 +310,8 @@ static trace *create(bp_ctx *c, const trace_request *r)
     t->modes = c->ambient;
     t->seed = c->seed;
     t->offset = c->rng_offset;
-    t->slices = (slicer){.c = c, .vals = r->vals, .rng_base = r->rng_base, .item_of = item_of, .arg = t};
+    t->slices = (slicer){.c = c, .vals = r->vals, .rng_base = r->rng_base, .item_of = item_of, .arg = t,
+                          .compute = r->compute, .compute_arg = r->compute_arg};
     while (!t->epoch) /* 0 marks tensors of no capture */
         t->epoch = atomic_fetch_add(&epochs, 1) + 1;
     if (!vec_push(&t->values, (trace_value){0}) || !vec_push(&t->handles, (trace_handle){0}) ||

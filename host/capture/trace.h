@@ -61,6 +61,8 @@ typedef struct {
     uint32_t node_limit, break_limit;
     uint64_t rng_base;            /* generator offset at the start of the transaction */
     bool fullgraph;               /* a break is an error */
+    slice_compute_fn *compute;    /* of heavy slices, as of a slicer; NULL: reference kernels */
+    void *compute_arg;
     const trace_resume *resume;   /* NULL: a capture */
 } trace_request;
 

@@ -6,6 +6,7 @@
 #include "host/base/clock.h"
 #include "host/base/log.h"
 #include "host/compile/callable.h"
+#include "host/compile/emit.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -182,84 +183,21 @@ static void add_placeholders(build *b, node_id *ids)
 
 typedef struct { build *b; const node_id *ids, *constants; } mapping;
 
-static bp_value graph_value(mapping *m, const bp_value *v)
+static bp_value value_of(emitter *e, ref r)
 {
-    build *b = m->b;
-    if (v->kind == BP_VALUE_LIST) {
-        bp_value *items = arena_array(&b->gm->g.arena, v->count, sizeof *items);
-        b->failed |= !items;
-        for (uint32_t i = 0; items && i < v->count; i++)
-            items[i] = graph_value(m, &v->v.items[i]);
-        return value_list(items, items ? v->count : 0);
-    }
-    if (v->kind != BP_VALUE_NODE)
-        return *v;
-    uint32_t at = ref_is_node(v->v.node) ? node_position(b->n, v->v.node) : UINT32_MAX;
+    const mapping *m = e->arg;
+    const build *b = m->b;
+    uint32_t at = ref_is_node(r) ? node_position(b->n, r) : UINT32_MAX;
     if (at != UINT32_MAX)
         return b->made[at];
     for (uint32_t i = 0; i < b->in.len; i++)
-        if (b->in.at[i] == v->v.node)
+        if (b->in.at[i] == r)
             return graph_ref(m->ids[i]);
     for (uint32_t i = 0; i < b->baked.len; i++)
-        if (b->baked.at[i] == v->v.node)
+        if (b->baked.at[i] == r)
             return graph_ref(m->constants[i]);
-    b->failed = true;
+    e->failed = true;
     return value_none();
-}
-
-/* Results of an operator with several: torch.fx takes each by getitem. */
-static void add_getitems(build *b, const item *it, node_id n, uint32_t at)
-{
-    for (uint32_t j = 0; j < it->node.nresults; j++) {
-        if (!b->live[at + j])
-            continue;
-        bp_value args[2] = {graph_ref(n), value_int(j)};
-        node_id get = graph_call(&b->gm->g, NULL, "<built-in function getitem>", args, 2, NULL, 0);
-        graph_set_metas(&b->gm->g, get, &it->node.metas[j], 1);
-        graph_set_site(&b->gm->g, get, it->file, it->line);
-        b->made[at + j] = graph_ref(get);
-    }
-}
-
-/* Arguments as they were written: positional ones up to the last that is no default, then the others by name. */
-static void split_args(mapping *m, const item *it, bp_value *args, uint32_t *nargs, node_kwarg *kw, uint32_t *nkw)
-{
-    const schema *s = it->node.op->schema;
-    for (uint32_t i = 0; i < it->node.nargs; i++) {
-        const schema_arg *a = &s->args[i];
-        bp_value v = graph_value(m, &it->node.args[i]);
-        bool is_default = a->has_default && value_eq(&v, &a->default_value);
-        if (!a->kwarg_only) {
-            args[i] = v;
-            *nargs = is_default ? *nargs : i + 1;
-        } else if (!is_default) {
-            kw[(*nkw)++] = (node_kwarg){a->name, v};
-        }
-    }
-}
-
-static void add_node(mapping *m, const item *it)
-{
-    build *b = m->b;
-    graph *g = &b->gm->g;
-    uint32_t at = node_position(b->n, it->node.first), nargs = 0, nkw = 0;
-    bp_value *args = arena_array(&g->arena, it->node.nargs, sizeof *args);
-    node_kwarg *kw = arena_array(&g->arena, it->node.nargs, sizeof *kw);
-    if (!args || !kw) {
-        b->failed = true;
-        return;
-    }
-    split_args(m, it, args, &nargs, kw, &nkw);
-    if (b->failed)
-        return;
-    node_id n = graph_call(g, NULL, it->node.op->target, args, nargs, kw, nkw);
-    if (!(it->node.op->flags & OP_ITEM))
-        graph_set_metas(g, n, it->node.metas, it->node.nresults);
-    graph_set_site(g, n, it->file, it->line);
-    if (it->node.returns_list || it->node.nresults > 1)
-        add_getitems(b, it, n, at);
-    else
-        b->made[at] = graph_ref(n);
 }
 
 static bp_status fill_graph(build *b)
@@ -271,11 +209,16 @@ static bp_status fill_graph(build *b)
     if (!ids || !constants || !outs)
         return ctx_nomem(b->k->c);
     mapping m = {b, ids, constants};
+    emitter e = {g, value_of, &m, false};
     add_placeholders(b, ids);
     add_constants(b, constants);
-    for (uint32_t i = 0; i < b->n->nextras + b->n->nitems && !b->failed; i++)
-        if (is_live(b, item_at(b->n, i)))
-            add_node(&m, item_at(b->n, i));
+    for (uint32_t i = 0; i < b->n->nextras + b->n->nitems && !b->failed && !e.failed; i++) {
+        const item *it = item_at(b->n, i);
+        uint32_t at = node_position(b->n, it->node.first);
+        if (is_live(b, it))
+            emit_item(&e, it, b->live + at, b->made + at);
+    }
+    b->failed |= e.failed;
     for (uint32_t i = 0; i < b->nouts; i++)
         outs[i] = b->made[b->n->list->at.at[i]];
     graph_output(g, outs, b->nouts);
@@ -330,14 +273,13 @@ static void name_segment(const build *b, char *name, size_t cap)
         snprintf(name, cap, "__compiled_fn_%u", number);
 }
 
-/* What the backend reads by bp_option: the options, or the mode, which excludes them. */
-static bp_status set_options(build *b)
+bp_status call_set_options(call *k, bp_graph_module *gm)
 {
-    const code_identity *is = &b->k->g->code->is;
+    const code_identity *is = &k->g->code->is;
     if (is->mode && strcmp(is->mode, "default") != 0)
-        TRY(gm_set_option(b->k->c, b->gm, "mode", is->mode));
+        TRY(gm_set_option(k->c, gm, "mode", is->mode));
     for (const char *const *o = is->options; o && o[0] && o[1]; o += 2)
-        TRY(gm_set_option(b->k->c, b->gm, o[0], o[1]));
+        TRY(gm_set_option(k->c, gm, o[0], o[1]));
     return BP_OK;
 }
 
@@ -346,32 +288,37 @@ static void drop_program(void *p)
     program_unref(p);
 }
 
-static bp_status compile(build *b, segment *seg)
+bp_status call_compile(call *k, bp_graph_module *gm, uint32_t *order, segment *seg)
 {
-    call *k = b->k;
     program *p = NULL;
     code_count(k->st, compiles, 1);
     if (log_on(k->c->rt, LOG_graph)) {
         buf table = {0};
-        graph_print_tabular(&b->gm->g, &table);
-        log_line(k->c->rt, LOG_graph, "%s\n%s", b->gm->name, buf_text(&table));
+        graph_print_tabular(&gm->g, &table);
+        log_line(k->c->rt, LOG_graph, "%s\n%s", gm->name, buf_text(&table));
         buf_fini(&table);
     }
     uint64_t began = clock_ns();
-    bp_status st = program_compile(k->c, b->gm, k->g->backend, &p);
-    call_took(k, &k->st->compile_ns, "compile", b->gm->name, began);
+    bp_status st = program_compile(k->c, gm, k->g->backend, &p);
+    call_took(k, &k->st->compile_ns, "compile", gm->name, began);
     if (st != BP_OK) {
-        diag_while(&k->c->diag, "compiling %s of \"%s\" (%s:%d)", b->gm->name, k->g->code->is.name, k->g->code->is.file,
+        diag_while(&k->c->diag, "compiling %s of \"%s\" (%s:%d)", gm->name, k->g->code->is.name, k->g->code->is.file,
                    k->g->code->is.line);
         return k->c->diag.code;
     }
     pthread_mutex_lock(&k->st->notes);
     seg->destroy = drop_program;
     seg->program = p;
-    seg->order = b->order;
+    seg->order = order;
     pthread_mutex_unlock(&k->st->notes);
+    return BP_OK;
+}
+
+static bp_status compile(build *b, segment *seg)
+{
+    TRY(call_compile(b->k, b->gm, b->order, seg));
     b->order = NULL;
-    code_count(k->st, graphs, 1);
+    code_count(b->k->st, graphs, 1);
     return BP_OK;
 }
 
@@ -397,7 +344,7 @@ static bp_status find_segment(build *b, segment **seg)
     }
     if (!*seg)
         return ctx_nomem(k->c);
-    TRY(set_options(b));
+    TRY(call_set_options(k, b->gm));
     return (*seg)->program ? BP_OK : compile(b, *seg);
 }
 

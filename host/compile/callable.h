@@ -114,6 +114,12 @@ bp_status call_supply(call *k, tree_node *parent);
 step call_impure(call *k, const char *reason);
 /* build.c: the use of a node, compiled for its list as it is now. */
 step call_build(call *k, tree_node *n, segment_use **use);
+/* What the backend reads by bp_option: the options, or the mode, which excludes them. */
+bp_status call_set_options(call *k, bp_graph_module *gm);
+/* Compiles a graph into a segment of a store, which takes over `order`. With the claim. */
+bp_status call_compile(call *k, bp_graph_module *gm, uint32_t *order, segment *seg);
+/* slice.c: a slice_compute_fn, arg a call: by the callable's own chain (C2.2). */
+bool call_compute_slice(void *arg, slicer *s, const slice_plan *p, bp_tensor **values);
 /* run.c */
 step call_run_segment(call *k, tree_node *n);
 /* outputs.c: n's path gives what its siblings give, where the caller has fixed that (C6.4). n: not a root, whose path

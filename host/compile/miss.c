@@ -176,7 +176,8 @@ trace *call_trace(call *k, const tree_node *n, const trace_resume *resume)
                        .log = k->log, .steps = k->steps.at, .nsteps = k->steps.len,
                        .break_limit = BREAK_LIMIT, .rng_base = k->rng_base,
                        .nlog = n ? k->nlog : 0, .node_limit = (uint32_t)config_int(rt, KEY_TRACE_NODE_LIMIT),
-                       .fullgraph = k->g->fullgraph, .resume = resume};
+                       .fullgraph = k->g->fullgraph, .resume = resume,
+                       .compute = call_compute_slice, .compute_arg = k};
     const item **expect = path_items(n, &r.nexpect);
     if (!expect)
         return ctx_nomem(k->c), NULL;

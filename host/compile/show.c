@@ -208,10 +208,10 @@ static void print_breaks(report *r)
         buf_printf(&r->out, "runs eagerly: %s\n", why);
 }
 
-static void print_segments(report *r)
+static void print_segments(report *r, const segment_store *store)
 {
-    for (uint32_t i = 0; i < r->s->store.all.len; i++) {
-        const segment *seg = r->s->store.all.at[i];
+    for (uint32_t i = 0; i < store->all.len; i++) {
+        const segment *seg = store->all.at[i];
         if (!seg->program)
             continue;
         buf_printf(&r->out, "%s: on ", seg->name);
@@ -230,21 +230,28 @@ static bp_status fill_explain(report *r, const bp_callable *g)
     print_breaks(r);
     buf_puts(&r->out, "paths:\n");
     TRY(each_node(r->c, r->s, print_node, r));
-    print_segments(r);
+    print_segments(r, &r->s->store);
+    print_segments(r, &r->s->slices);
     buf_puts(&r->out, "guards:\n");
     return each_node(r->c, r->s, print_guards, r);
 }
 
-static bp_status fill_assignment(report *r, const bp_callable *g)
+static void print_assignments(report *r, const segment_store *store)
 {
-    (void)g;
-    for (uint32_t i = 0; i < r->s->store.all.len; i++) {
-        const segment *seg = r->s->store.all.at[i];
+    for (uint32_t i = 0; i < store->all.len; i++) {
+        const segment *seg = store->all.at[i];
         if (!seg->program)
             continue;
         buf_printf(&r->out, "%s\n", seg->name);
         program_print_assignment(seg->program, &r->out);
     }
+}
+
+static bp_status fill_assignment(report *r, const bp_callable *g)
+{
+    (void)g;
+    print_assignments(r, &r->s->store);
+    print_assignments(r, &r->s->slices);
     return BP_OK;
 }
 

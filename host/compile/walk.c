@@ -145,7 +145,8 @@ bp_tensor *call_slice(call *k, ref r)
 {
     if (!ctx_ok(k->c))
         return NULL;
-    slicer s = {.c = k->c, .vals = &k->vals, .rng_base = k->rng_base, .item_of = item_of, .arg = k->node};
+    slicer s = {.c = k->c, .vals = &k->vals, .rng_base = k->rng_base, .item_of = item_of, .arg = k->node,
+                .compute = call_compute_slice, .compute_arg = k};
     bp_tensor *t = slice_value(&s, r);
     code_count(k->st, slices, s.evaluated);
     if (t && bind_put(&k->vals, r, t) != BP_OK)
