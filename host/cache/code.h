@@ -30,7 +30,7 @@ typedef struct code_state {
     fn_code *code;
     place root;
     segment_store store;
-    segment_store slices;         /* heavy slices, compiled (C2.2): no graphs of the function's, and not counted as such */
+    segment_store slices;         /* heavy slices, compiled (C2.2): not counted as graphs of the function */
     atomic_flag claim;
     code_counters counters;
     code_hits *hits;              /* CODE_HIT_LINES of them */

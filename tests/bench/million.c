@@ -105,7 +105,8 @@ int main(int argc, char **argv)
     right = right && run(rt, g, calls, n, leaks);
     size_t after = held();
     bp_stats(c, g, &s);
-    printf("1..4\n# %u calls on %u threads: %zu bytes held before, %zu after; %u hits, %u captures, %u segments, %u eager\n",
+    printf("1..4\n# %u calls on %u threads: %zu bytes held before, %zu after; %u hits, %u captures, %u segments, "
+           "%u eager\n",
            calls, n, before, after, s.hits, s.captures, s.segments, s.eager_calls);
     int bad = tell(1, right, "every answer is right");
     bad += tell(2, after <= before + (64 << 10), "nothing more is held than after the warm-up");
