@@ -180,6 +180,7 @@ static step refuse(call *k, const trace *t)
 static void open_last(call *k, const trace *t, tree_node *n)
 {
     atomic_store(&n->open, true);
+    code_count(k->st, opened, 1);
     if (code_warn_once(k->st, LIMIT_BREAK))
         log_warn(k->c->rt, "\"%s\": %s; what lies behind the one at %s:%d runs eagerly", k->g->code->is.name, t->reason,
                  n->term->file ? n->term->file : "?", n->term->line);

@@ -486,6 +486,7 @@ class Host:
                 items = []
         if why == "error": add([], len(t.items), ("resume",))       # only metadata decide: a leaf
         else: new[-1].open = why == "open" or why == "data" and "leaf" in LITERAL
+        self.count("opened", why == "open")
         if parent is None or parent.term[0] == "opaque": new[0].key = call.key()
         self.supply(call, new, t.items)
         call.fresh, call.guesses = list(new), list(t.guesses)

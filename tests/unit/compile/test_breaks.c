@@ -138,6 +138,7 @@ static void c2_4_a_path_holds_at_most_64_breaks(void **state)
     }
     assert_int_equal(stats(f, g).eager_calls, 3);
     assert_int_equal(stats(f, g).captures, 2);
+    assert_int_equal(stats(f, g).opened, 1);
     assert_true(stats(f, g).graphs <= 4); /* equal rounds share a segment */
     bp_callable_unref(g);
 }
