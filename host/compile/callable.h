@@ -27,6 +27,7 @@ struct bp_callable {
     const _Atomic int64_t *check_capture; /* where the config has it; NULL for a disabled one */
     bool rechecks;        /* BACKPLANE_VERIFY=capture, as it was when the callable was made */
     char *name;           /* of a disabled one: "name (file:line)", for reports */
+    const char *disabled_by; /* of a disabled one: what says so; static */
 };
 
 /* What a step of a call came to. */

@@ -111,15 +111,16 @@ static void note_break(call *k, const tree_node *n)
 {
     if (n->term->kind == ITEM_END)
         return;
-    const char *file = n->term->file ? n->term->file : "?";
+    bool known = n->term->file != NULL; /* bp_call names no place */
+    const char *file = known ? n->term->file : k->g->code->is.file;
+    int32_t line = known ? n->term->line : k->g->code->is.line;
     char reason[320];
     if (n->term->kind == ITEM_STEP)
         snprintf(reason, sizeof reason, "an opaque step: %s", n->term->end.step->reason);
     else
         snprintf(reason, sizeof reason, "%s asks for a value", ask_name(n->term->brk.ask));
-    code_note_break(k->st, file, n->term->line, reason, true);
-    log_line(k->c->rt, LOG_graph_breaks, "graph break in \"%s\" at %s:%d: %s", k->g->code->is.name, file, n->term->line,
-             reason);
+    code_note_break(k->st, file, line, reason, true);
+    log_line(k->c->rt, LOG_graph_breaks, "graph break in \"%s\" at %s:%d: %s", k->g->code->is.name, file, line, reason);
 }
 
 static void note_leaf(call *k, const trace *t, tree_node *n)

@@ -155,7 +155,7 @@ static bp_status write_report(bp_ctx *c, const bp_callable *g, bp_write_fn write
         pthread_mutex_unlock(&r.s->notes);
         code_leave(c, e);
     } else {
-        buf_puts(&r.out, "disabled: the function runs as it is\n");
+        buf_printf(&r.out, "%s: disabled, the function runs as it is: %s\n", g->name, g->disabled_by);
     }
     if (r.out.failed)
         ctx_nomem(c);
