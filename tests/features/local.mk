@@ -5,8 +5,8 @@ CLEANFILES += $(feature_plugins)
 $(feature_plugins): $(bad_headers)
 EXTRA_DIST += %D%/plugins/named_otherwise.c %D%/plugins/once.c
 
-unit_tests += %D%/test_backends %D%/test_calls %D%/test_operators %D%/test_registry
-script_tests += %D%/F026.sh %D%/F100.sh %D%/F110.sh
+unit_tests += %D%/test_backends %D%/test_calls %D%/test_functions %D%/test_operators %D%/test_registry
+script_tests += %D%/F026.sh %D%/F060.sh %D%/F100.sh %D%/F110.sh
 EXTRA_DIST += %D%/core.txt %D%/surveyed.txt
 check_PROGRAMS += %D%/hello %D%/hello_cxx
 %C%_hello_SOURCES = %D%/hello.c
@@ -15,5 +15,6 @@ check_PROGRAMS += %D%/hello %D%/hello_cxx
 %C%_hello_cxx_LDADD = libbackplane.la
 tests_features_test_backends_LDADD = $(world)
 tests_features_test_calls_LDADD = $(world)
+tests_features_test_functions_LDADD = $(world)
 tests_features_test_operators_LDADD = $(world)
 tests_features_test_registry_LDADD = $(world)
