@@ -241,8 +241,10 @@ static bp_status go_on(trace *t, const item *it, bp_tensor ***results, uint32_t 
 static bp_status refuse_step(trace *t, const char *reason)
 {
     bp_ctx *c = t->c;
-    trace_stop(t, TRACE_REFUSED, "fullgraph: an opaque step at %s:%d: %s", c->site_file ? c->site_file : "?",
-               c->site_line, reason);
+    if (c->site_file)
+        trace_stop(t, TRACE_REFUSED, "fullgraph: an opaque step at %s:%d: %s", c->site_file, c->site_line, reason);
+    else
+        trace_stop(t, TRACE_REFUSED, "fullgraph: an opaque step in \"%s\": %s", t->r->name, reason);
     diag_hint(&c->diag, "take it out of the function, or compile without fullgraph");
     return c->diag.code;
 }

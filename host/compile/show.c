@@ -97,9 +97,10 @@ static void print_term(buf *out, const tree_node *n)
         buf_printf(out, "runs eagerly: %s", n->reason);
     else if (n->term->kind == ITEM_BREAK)
         buf_printf(out, "%s at %s:%d", ask_name(n->term->brk.ask), n->term->file ? n->term->file : "?", n->term->line);
+    else if (n->term->kind == ITEM_STEP && !n->term->file)
+        buf_printf(out, "commits; opaque step: %s", n->term->end.step->reason);
     else if (n->term->kind == ITEM_STEP)
-        buf_printf(out, "commits; opaque step at %s:%d: %s", n->term->file ? n->term->file : "?", n->term->line,
-                   n->term->end.step->reason);
+        buf_printf(out, "commits; opaque step at %s:%d: %s", n->term->file, n->term->line, n->term->end.step->reason);
     else
         buf_printf(out, "returns %u, writes %u inputs", n->term->end.nouts, n->term->end.nwrites);
 }

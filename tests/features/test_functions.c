@@ -126,7 +126,9 @@ static void F061_a_disabled_function_runs_as_it_is_once_a_call(void **state)
     world *w = open_world();
     bp_tensor *x = ones(w, 3);
     inner = compiled(w, counted, &(bp_compile_options){.disable = 1});
-    bp_callable *outer = eager(w, calls_inner);
+    bp_callable *outer = eager(w, calls_inner), *one = whole(w, calls_inner);
+    expect_error(w, one, x, "an opaque step in \"fn\": the disabled function fn (");
+    bp_callable_unref(one);
     ran = 0;
     for (unsigned i = 1; i <= 3; i++) {
         expect(w, inner, x, 2);
@@ -236,6 +238,7 @@ static void F071_explain_lists_what_runs_as_it_is_with_place_and_reason(void **s
     snprintf(words, sizeof words, "break: %s:%d: an opaque step: the disabled function counted (%s:%d) is called\n",
              __FILE__, outer_at, __FILE__, made_at);
     assert_contains(explained(w, outer, &text), words);
+    assert_null(strstr(buf_text(&text), "?:0"));
     expect(w, skipped, x, 2);
     assert_contains(explained(w, skipped, &text), "asks where an input lies in its storage");
     snprintf(words, sizeof words, "not captured: %s:%d: ", __FILE__, refused_at);
