@@ -1,7 +1,8 @@
 /* Convolutions of contiguous images (conv.h).
  *
  * Windows of x are laid out as columns, a block of lines of y at a time so that memory stays bounded, and gemm does the
- * rest. A row of the columns is one element of the window, (channel, kz, ky, kx). One task an image and group. */
+ * rest. A row of the columns is one element of the window, (channel, kz, ky, kx). One task an image and group,
+ * or a part of its lines. */
 #include "host/base/parallel.h"
 #include "host/op/reference/conv.h"
 #include "host/op/reference/gemm.h"
@@ -14,6 +15,7 @@
 enum { COLUMN_BYTES = 4 << 20 };
 
 static int64_t volume(const int64_t *n) { return n[0] * n[1] * n[2]; }
+static int64_t lines_of(const conv_geometry *g) { return g->y[0] * g->y[1]; }
 static int64_t window(const conv_geometry *g) { return g->cx * volume(g->k); }
 
 /* In a line of y, the elements [lo, hi) meet x through this row of the window: element o at `at + o * stride` of the
@@ -129,17 +131,17 @@ void conv_to_columns(const conv_geometry *g, bp_dtype dtype, const void *x, void
 {
     int64_t size = (int64_t)dtype_size(dtype), n = g->cx * volume(g->x) * size, out = window(g) * volume(g->y) * size;
     for (int64_t i = 0; i < g->batch * g->groups; i++)
-        gather(g, (size_t)size, (const char *)x + i * n, 0, g->y[0] * g->y[1], (char *)columns + i * out);
+        gather(g, (size_t)size, (const char *)x + i * n, 0, lines_of(g), (char *)columns + i * out);
 }
 
 void conv_from_columns(const conv_geometry *g, bp_dtype dtype, const void *columns, void *x)
 {
     int64_t size = (int64_t)dtype_size(dtype), n = g->cx * volume(g->x) * size, in = window(g) * volume(g->y) * size;
     for (int64_t i = 0; i < g->batch * g->groups; i++)
-        scatter(g, dtype, (const char *)columns + i * in, 0, g->y[0] * g->y[1], (char *)x + i * n);
+        scatter(g, dtype, (const char *)columns + i * in, 0, lines_of(g), (char *)x + i * n);
 }
 
-/* -- one task an image and group -- */
+/* -- one task an image, group and part of its lines -- */
 
 typedef struct task task;
 /* Does lines [line, line + n) of one image and group; columns has room for them. */
@@ -150,6 +152,7 @@ struct task {
     lines_fn run;
     const char *x, *y, *w, *bias;
     char *out;
+    int64_t parts; /* of the lines of each image and group: tasks that write apart */
     atomic_int failed;
 };
 
@@ -166,16 +169,17 @@ static const char *weight_of(const conv_geometry *g, bp_dtype d, const char *w, 
     return w + group * g->cy * window(g) * (int64_t)dtype_size(d);
 }
 
-static bool run_one(const task *t, int64_t image, int64_t group)
+/* Lines [begin, end) of one image and group. */
+static bool run_one(const task *t, int64_t image, int64_t group, int64_t begin, int64_t end)
 {
     const conv_geometry *g = t->g;
-    int64_t lines = g->y[0] * g->y[1], bytes = window(g) * g->y[2] * (int64_t)dtype_size(t->dtype);
+    int64_t lines = end - begin, bytes = window(g) * g->y[2] * (int64_t)dtype_size(t->dtype);
     int64_t step = bytes && bytes < COLUMN_BYTES ? COLUMN_BYTES / bytes : 1;
     step = step < lines ? step : lines;
     char *columns = malloc((size_t)(step * bytes) + 1);
     bool ok = columns != NULL;
-    for (int64_t line = 0; ok && line < lines; line += step)
-        ok = t->run(t, image, group, line, lines - line < step ? lines - line : step, columns);
+    for (int64_t line = begin; ok && line < end; line += step)
+        ok = t->run(t, image, group, line, end - line < step ? end - line : step, columns);
     free(columns);
     return ok;
 }
@@ -183,9 +187,12 @@ static bool run_one(const task *t, int64_t image, int64_t group)
 static void run_range(void *arg, int64_t begin, int64_t end)
 {
     task *t = arg;
-    for (int64_t i = begin; i < end; i++)
-        if (!run_one(t, i / t->g->groups, i % t->g->groups))
+    int64_t lines = lines_of(t->g), groups = t->g->groups;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t part = i % t->parts, one = i / t->parts;
+        if (!run_one(t, one / groups, one % groups, lines * part / t->parts, lines * (part + 1) / t->parts))
             atomic_store(&t->failed, 1);
+    }
 }
 
 /* -- the three products -- */
@@ -205,10 +212,19 @@ static bool forward_lines(const task *t, int64_t image, int64_t group, int64_t l
     return gemm_try(&j);
 }
 
+/* Fewer images than threads: their lines are shared too. A line is the same whatever it is computed with. */
+static int64_t parts_of(const conv_geometry *g)
+{
+    int64_t tasks = g->batch * g->groups, threads = parallel_threads(), lines = lines_of(g);
+    int64_t parts = tasks && tasks < threads ? (threads + tasks - 1) / tasks : 1;
+    return parts < lines ? parts : lines > 1 ? lines : 1;
+}
+
 bool conv_forward(const conv_geometry *g, bp_dtype dtype, const void *x, const void *w, const void *bias, void *y)
 {
     task t = {.g = g, .dtype = dtype, .run = forward_lines, .x = x, .w = w, .bias = bias, .out = y};
-    parallel_for(g->batch * g->groups, 1, run_range, &t);
+    t.parts = parts_of(g);
+    parallel_for(g->batch * g->groups * t.parts, 1, run_range, &t);
     return !atomic_load(&t.failed);
 }
 
@@ -229,7 +245,7 @@ static bool adjoint_lines(const task *t, int64_t image, int64_t group, int64_t l
 
 bool conv_adjoint(const conv_geometry *g, bp_dtype dtype, const void *y, const void *w, void *x)
 {
-    task t = {.g = g, .dtype = dtype, .run = adjoint_lines, .y = y, .w = w, .out = x};
+    task t = {.g = g, .dtype = dtype, .run = adjoint_lines, .y = y, .w = w, .out = x, .parts = 1};
     parallel_for(g->batch * g->groups, 1, run_range, &t);
     return !atomic_load(&t.failed);
 }
@@ -254,7 +270,7 @@ bool conv_weight(const conv_geometry *g, bp_dtype dtype, const void *x, const vo
     task t = {.g = g, .dtype = dtype, .run = weight_lines, .x = x, .y = y, .out = w};
     memset(w, 0, (size_t)(g->groups * g->cy * window(g)) * dtype_size(dtype));
     for (int64_t i = 0; i < g->batch * g->groups; i++)
-        if (!run_one(&t, i / g->groups, i % g->groups))
+        if (!run_one(&t, i / g->groups, i % g->groups, 0, lines_of(g)))
             return false;
     return true;
 }
