@@ -63,9 +63,9 @@ static int64_t count_of(const dims *d, uint32_t n)
 static int64_t offset_of(const dims *d, uint32_t n, int64_t i)
 {
     int64_t at = 0;
-    for (uint32_t k = n; k-- > 0; i /= d->sizes[k])
+    for (uint32_t k = n; k-- > 1; i /= d->sizes[k])
         at += i % d->sizes[k] * d->steps[k];
-    return at;
+    return n ? at + i * d->steps[0] : 0; /* i is inside: what is left is the index of the first */
 }
 
 static void take(const folding *w, fold_state *s, int64_t at, int64_t n, int64_t step)

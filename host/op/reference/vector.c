@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { WIDTH = 8, PARTS = VECTOR_LANES / WIDTH };
+enum { WIDTH = 8 }; /* four vectors make VECTOR_LANES */
 typedef float floats __attribute__((vector_size(4 * WIDTH)));
 typedef double doubles __attribute__((vector_size(8 * WIDTH)));
 
@@ -15,35 +15,52 @@ ISA_INLINE void load(doubles *to, const float *p)
     *to = __builtin_convertvector(x, doubles);
 }
 
-/* The accumulators' sum: pairs, then pairs of pairs. */
-ISA_INLINE double add_up(const doubles *sums)
+/* The lanes' sum: pairs, then pairs of pairs. */
+ISA_INLINE double add_up(const doubles *lanes)
 {
-    doubles v = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    doubles v = *lanes;
     return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
 }
 
-/* Sums TERM of the elements less `first`, in double. */
-#define SUM_LOOP(result, n, p, first, TERM)                      \
-    do {                                                         \
-        doubles sums[PARTS] = {{0}}, v;                          \
-        double rest[VECTOR_LANES] = {0};                         \
-        int64_t at = 0;                                          \
-        for (; at + VECTOR_LANES <= (n); at += VECTOR_LANES) {   \
-            for (int k = 0; k < PARTS; k++) {                    \
-                load(&v, (p) + at + k * WIDTH);                  \
-                v -= (first);                                    \
-                sums[k] += TERM(v);                              \
-            }                                                    \
-        }                                                        \
-        for (int64_t k = 0; at + k < (n); k++) {                 \
-            double e = (double)(p)[at + k] - (first);            \
-            rest[k] = TERM(e);                                    \
-        }                                                        \
-        for (int k = 0; k < PARTS && at < (n); k++) {            \
-            memcpy(&v, rest + k * WIDTH, sizeof v);              \
-            sums[k] += v;                                        \
-        }                                                        \
-        *(result) = add_up(sums);                                \
+/* Sums TERM of the elements less `first`, in double. The accumulators are four variables, so that they stay in
+ * registers. */
+#define SUM_WHOLE(k, p, first, TERM)                                           \
+    do {                                                                       \
+        load(&v, (p) + at + (k) * WIDTH);                                      \
+        v -= (first);                                                          \
+        sum##k += TERM(v);                                                     \
+    } while (0)
+/* Of the elements behind the last VECTOR_LANES, those of accumulators k * WIDTH and on: all, some or none. */
+#define SUM_PART(k, n, p, first, TERM)                                         \
+    do {                                                                       \
+        if (at + ((k) + 1) * WIDTH <= (n)) {                                   \
+            SUM_WHOLE(k, p, first, TERM);                                      \
+        } else if (at + (k) * WIDTH < (n)) {                                   \
+            double rest[WIDTH] = {0};                                          \
+            for (int64_t i = 0; at + (k) * WIDTH + i < (n); i++) {             \
+                double e = (double)(p)[at + (k) * WIDTH + i] - (first);        \
+                rest[i] = TERM(e);                                             \
+            }                                                                  \
+            memcpy(&v, rest, sizeof v);                                        \
+            sum##k += v;                                                       \
+        }                                                                      \
+    } while (0)
+#define SUM_LOOP(result, n, p, first, TERM)                                    \
+    do {                                                                       \
+        doubles sum0 = {0}, sum1 = {0}, sum2 = {0}, sum3 = {0}, v;             \
+        int64_t at = 0;                                                        \
+        for (; at + VECTOR_LANES <= (n); at += VECTOR_LANES) {                 \
+            SUM_WHOLE(0, p, first, TERM);                                      \
+            SUM_WHOLE(1, p, first, TERM);                                      \
+            SUM_WHOLE(2, p, first, TERM);                                      \
+            SUM_WHOLE(3, p, first, TERM);                                      \
+        }                                                                      \
+        SUM_PART(0, n, p, first, TERM);                                        \
+        SUM_PART(1, n, p, first, TERM);                                        \
+        SUM_PART(2, n, p, first, TERM);                                        \
+        SUM_PART(3, n, p, first, TERM);                                        \
+        v = (sum0 + sum1) + (sum2 + sum3);                                     \
+        *(result) = add_up(&v);                                                \
     } while (0)
 
 #define ITSELF(v) (v)
