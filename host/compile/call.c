@@ -106,8 +106,10 @@ static bp_status run_inlined(bp_ctx *c, bp_callable *g, const bp_args *inputs, b
 static bp_status run_eagerly(bp_ctx *c, bp_callable *g, const bp_args *inputs, bp_outputs *outs)
 {
     ambient before = c->ambient;
+    atomic_fetch_add_explicit(&g->refs, 1, memory_order_relaxed); /* the function may give it up */
     bp_status st = function_run(c, g->fn, g->user, inputs, outs);
     function_restore_modes(c, &before, g->code ? g->code->is.name : "a function");
+    bp_callable_unref(g);
     return st;
 }
 
@@ -132,7 +134,7 @@ static void begin(call *k, bp_ctx *c, bp_callable *g, const bp_args *inputs, bp_
     k->rng_base = c->rng_offset;
     k->node = NULL;
     k->nlog = 0;
-    k->claimed = k->captured = k->borrowed = k->resumes = false;
+    k->claimed = k->captured = k->held = k->borrowed = k->resumes = false;
     k->reason[0] = 0;
     memset(&k->fresh, 0, sizeof k->fresh);
     memset(&k->guesses, 0, sizeof k->guesses);
@@ -193,7 +195,10 @@ static bp_status call_inside(bp_ctx *c, bp_callable *g, const bp_args *inputs, b
         s = call_resume(&k);
     end(&k);
     code_leave(c, e);
-    return s == STEP_EAGER ? run_eagerly(c, g, inputs, outs) : c->diag.code;
+    bp_status st = s == STEP_EAGER ? run_eagerly(c, g, inputs, outs) : c->diag.code;
+    if (k.held)
+        bp_callable_unref(g);
+    return st;
 }
 
 /* One thread at a time uses a context. */

@@ -94,8 +94,9 @@ bp_callable *bp_compile_at(bp_ctx *c, bp_fn fn, const bp_compile_options *option
         return ctx_ok(c) ? (ctx_nomem(c), NULL) : NULL;
     const char *off = env_get(ENV_BACKPLANE_DISABLE), *verify = env_get(ENV_BACKPLANE_VERIFY);
     const char *by = o.disable ? "disable = 1 in its options" : off && !strcmp(off, "1") ? "BACKPLANE_DISABLE=1" : NULL;
-    *g = (bp_callable){.rt = runtime_ref(c->rt), .fn = fn, .user = o.user, .recompile_limit = o.recompile_limit,
-                       .disabled = by != NULL, .disabled_by = by, .isolated = o.isolate != 0,
+    *g = (bp_callable){.refs = 1, .rt = runtime_ref(c->rt), .fn = fn, .user = o.user,
+                       .recompile_limit = o.recompile_limit, .disabled = by != NULL, .disabled_by = by,
+                       .isolated = o.isolate != 0,
                        .fullgraph = o.fullgraph != 0, .rechecks = verify && !strcmp(verify, "capture")};
     if (g->disabled && !(g->name = describe(fn_name, file, line))) {
         bp_callable_unref(g);
@@ -111,7 +112,7 @@ bp_callable *bp_compile_at(bp_ctx *c, bp_fn fn, const bp_compile_options *option
 
 void bp_callable_unref(bp_callable *g)
 {
-    if (!g)
+    if (!g || atomic_fetch_sub_explicit(&g->refs, 1, memory_order_acq_rel) != 1)
         return;
     for (bp_callable *f = atomic_load(&g->forced), *next; f; f = next) {
         next = f->next_forced;

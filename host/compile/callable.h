@@ -13,6 +13,7 @@
 enum { BREAK_LIMIT = 64, GROWTH_LIMIT = 4, INLINE_DEPTH = 64, CALL_DEPTH = 256 };
 
 struct bp_callable {
+    atomic_uint refs;     /* the caller's, and one of each call of it that is running what may free it */
     bp_runtime *rt;
     bp_fn fn;
     void *user;
@@ -54,6 +55,7 @@ typedef struct call {
     bool claimed;         /* this call may change the state */
     bool borrowed;        /* it walks the default region's tree for an isolated callable, and only reads it */
     bool captured;        /* it did */
+    bool held;            /* it has a reference of g: the function runs, or a step, and may free g */
     bool resumes;         /* with STEP_EAGER: behind k->node, not from the start */
     uint8_t stance;       /* enum stance, as it was when the call began */
     char reason[512];
@@ -86,6 +88,13 @@ static inline uint32_t place_inputs(const call *k, const tree_node *parent)
 static inline uint32_t place_depth(const tree_node *parent) { return parent ? parent->depth + 1 : 0; }
 /* Becomes the one who may change the state, for the rest of the call. */
 bool call_claim(call *k);
+/* Before a call runs what may give up its callable: g lives on until the call has ended. */
+static inline void call_hold(call *k)
+{
+    if (!k->held)
+        atomic_fetch_add_explicit(&k->g->refs, 1, memory_order_relaxed);
+    k->held = true;
+}
 void call_release(call *k);
 
 /* walk.c: the pipeline of a call */

@@ -182,6 +182,7 @@ trace *call_trace(call *k, const tree_node *n, const trace_resume *resume)
     if (!expect)
         return ctx_nomem(k->c), NULL;
     r.expect = expect;
+    call_hold(k);
     bind_cut_inputs(&k->vals, k->vals.nargs); /* the capture asks for attributes anew */
     trace *t = trace_run(k->c, &r);
     free(expect);

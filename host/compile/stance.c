@@ -155,8 +155,9 @@ static bp_callable *make_forced(bp_ctx *c, bp_callable *g, const char *name)
     bp_callable *f = calloc(1, sizeof *f);
     if (!f)
         return ctx_nomem(c), NULL;
-    *f = (bp_callable){.rt = runtime_ref(c->rt), .fn = g->fn, .user = g->user, .recompile_limit = g->recompile_limit,
-                       .isolated = g->isolated, .fullgraph = g->fullgraph, .rechecks = g->rechecks};
+    *f = (bp_callable){.refs = 1, .rt = runtime_ref(c->rt), .fn = g->fn, .user = g->user,
+                       .recompile_limit = g->recompile_limit, .isolated = g->isolated, .fullgraph = g->fullgraph,
+                       .rechecks = g->rechecks};
     if (callable_attach(c, f, &(bp_compile_options){.backend = name}, is->name, is->file, is->line) == BP_OK)
         return f;
     diag_while(&c->diag, "forcing the backend \"%s\" on \"%s\" (%s:%d)", name, is->name, is->file, is->line);

@@ -229,6 +229,7 @@ step call_step(call *k, tree_node *n, outcome *out)
     if (!r)
         return call_eager_on_error(k);
     bind_drop_values(&k->vals);
+    call_hold(k);
     call_release(k); /* the step may call what needs the claim */
     results got = {0};
     code_count(k->st, steps, 1);

@@ -770,6 +770,49 @@ static void c4_2_eight_threads_run_their_own_steps(void **state)
     bp_callable_unref(g);
 }
 
+/* -- a callable that is given up inside its own call --------------------------------------------------------------- */
+
+static _Thread_local bp_callable *leaving;
+static bp_callable *leave_step;
+
+static void leave_fn(bp_ctx *c, bp_frame *f)
+{
+    bp_callable_unref(leaving);
+    leaving = NULL;
+    bp_return(f, bp_add(c, bp_arg(f, 0, "x"), 1));
+}
+
+static void leaves(bp_ctx *c, bp_frame *f)
+{
+    bp_tensor *x = bp_arg(f, 0, "x"), *y = bp_call1(c, leave_step, 1, &x);
+    if (bp_is_true(c, bp_gt(c, bp_sum(c, y), 0)))
+        y = bp_neg(c, y);
+    bp_return(f, y);
+}
+
+/* A function that runs as it is, an unseen path, a known one, and one that a stance resumes eagerly. */
+static void c4_2_a_step_may_give_up_the_callable_that_runs_it(void **state)
+{
+    fixture *f = *state;
+    static const char *const stances[] = {"force_eager", "default", "default", "eager_on_recompile",
+                                          "force_backend=eager"};
+    leave_step = disabled(f, leave_fn, "leave_fn");
+    bp_callable *other = QUIET(f, leaves); /* the code lives on, so that the second call knows the path */
+    for (size_t i = 0; i < sizeof stances / sizeof *stances; i++) {
+        bp_set_stance(f->c, stances[i]);
+        bp_callable *g = leaving = QUIET(f, leaves);
+        EXPECT_FLOATS(f, CALL(f, g, FLOATS(f, i < 3 ? 1 : -9)).at[0], i < 3 ? -2 : -8);
+        assert_null(leaving);
+    }
+    bp_set_stance(f->c, "default");
+    leaving = bp_compile(f->c, leave_fn, &(bp_compile_options){.disable = 1});
+    EXPECT_FLOATS(f, CALL(f, leaving, FLOATS(f, 1)).at[0], 2);
+    leaving = QUIET(f, leaves); /* its code too has no other user */
+    bp_callable_unref(other);
+    EXPECT_FLOATS(f, CALL(f, leaving, FLOATS(f, 1)).at[0], -2);
+    bp_callable_unref(leave_step);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -795,6 +838,7 @@ int main(void)
         T(c4_2_a_step_runs_under_the_modes_of_its_place),
         T(c3_3_what_a_scope_still_owns_is_handed_on_and_no_more),
         T(c4_2_eight_threads_run_their_own_steps),
+        T(c4_2_a_step_may_give_up_the_callable_that_runs_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
