@@ -7,12 +7,21 @@
 enum { WIDTH = 8 }; /* four vectors make VECTOR_LANES */
 typedef float floats __attribute__((vector_size(4 * WIDTH)));
 typedef double doubles __attribute__((vector_size(8 * WIDTH)));
+typedef int64_t wholes __attribute__((vector_size(8 * WIDTH)));
 
 ISA_INLINE void load(doubles *to, const float *p)
 {
     floats x;
     memcpy(&x, p, sizeof x);
     *to = __builtin_convertvector(x, doubles);
+}
+
+/* Lane i, which is zero, becomes e. By way of memory a load would wait for the stores before it. */
+ISA_INLINE void put(wholes *lanes, int64_t i, double e)
+{
+    const wholes index = {0, 1, 2, 3, 4, 5, 6, 7};
+    const doubles all = {e, e, e, e, e, e, e, e};
+    *lanes |= (wholes)all & (index == i);
 }
 
 /* The lanes' sum: pairs, then pairs of pairs. */
@@ -36,12 +45,12 @@ ISA_INLINE double add_up(const doubles *lanes)
         if (at + ((k) + 1) * WIDTH <= (n)) {                                   \
             SUM_WHOLE(k, p, first, TERM);                                      \
         } else if (at + (k) * WIDTH < (n)) {                                   \
-            double rest[WIDTH] = {0};                                          \
+            wholes rest = {0};                                                 \
             for (int64_t i = 0; at + (k) * WIDTH + i < (n); i++) {             \
                 double e = (double)(p)[at + (k) * WIDTH + i] - (first);        \
-                rest[i] = TERM(e);                                             \
+                put(&rest, i, TERM(e));                                        \
             }                                                                  \
-            memcpy(&v, rest, sizeof v);                                        \
+            v = (doubles)rest;                                                 \
             sum##k += v;                                                       \
         }                                                                      \
     } while (0)
