@@ -4,7 +4,7 @@
 #include "host/base/parallel.h"
 #include "host/op/reference/vector.h"
 
-enum { ELEMENT_MAX = 16, RESULTS_MAX = 2, GRAIN = 16384 };
+enum { ELEMENT_MAX = 16, RESULTS_MAX = 2, GRAIN = 16384, LINE = 256, NARROW = 8 };
 
 /* Dimensions of one kind (kept, or folded): sizes and steps in elements. */
 typedef struct { uint32_t n; int64_t sizes[TENSOR_MAX_RANK], steps[TENSOR_MAX_RANK]; } dims;
@@ -92,13 +92,56 @@ static void store(const folding *w, int64_t i, const fold_state *s)
     w->f->end(s, w->loop, results, w->params);
     for (uint32_t r = 0; r < w->nout; r++) {
         bp_tensor *out = w->out[r];
-        dtype_store(out->dtype, (char *)tensor_ptr(out) + i * (int64_t)dtype_size(out->dtype), results[r]);
+        if (out->dtype == BP_F32 && results[r].kind == NUM_FLOAT)
+            ((float *)tensor_ptr(out))[i] = (float)results[r].f;
+        else
+            dtype_store(out->dtype, (char *)tensor_ptr(out) + i * (int64_t)dtype_size(out->dtype), results[r]);
+    }
+}
+
+/* Outputs that lie side by side in what is folded are taken together, line by line. */
+static bool has_lines(const folding *w)
+{
+    return w->f->line && w->direct && w->loop == BP_F32 && w->folded.n && w->kept.n &&
+           w->kept.steps[w->kept.n - 1] == 1 && w->kept.sizes[w->kept.n - 1] >= NARROW;
+}
+
+/* Folds outputs [i, i + n), n at most LINE, whose elements lie side by side from `base`. */
+static void fold_lines(const folding *w, int64_t i, int64_t n, int64_t base)
+{
+    double sums[LINE] = {0};
+    uint32_t outer = w->folded.n - 1;
+    int64_t rows = count_of(&w->folded, outer), run = w->folded.sizes[outer], step = w->folded.steps[outer];
+    const float *p = tensor_ptr(w->t);
+    for (int64_t row = 0; row < rows && run > 0; row++) {
+        int64_t at = base + offset_of(&w->folded, outer, row);
+        for (int64_t k = 0; k < run; k++)
+            w->f->line(n, p + at + k * step, sums);
+    }
+    for (int64_t k = 0; k < n; k++) {
+        fold_state s = {.a = sums[k], .seen = rows * run};
+        store(w, i + k, &s);
+    }
+}
+
+static void fold_all_lines(const folding *w, int64_t begin, int64_t end)
+{
+    int64_t width = w->kept.sizes[w->kept.n - 1];
+    for (int64_t i = begin, n; i < end; i += n) {
+        n = width - i % width;
+        n = n < LINE ? n : LINE;
+        n = n < end - i ? n : end - i;
+        fold_lines(w, i, n, offset_of(&w->kept, w->kept.n, i));
     }
 }
 
 static void fold_range(void *arg, int64_t begin, int64_t end)
 {
     const folding *w = arg;
+    if (has_lines(w)) {
+        fold_all_lines(w, begin, end);
+        return;
+    }
     uint32_t outer = w->folded.n ? w->folded.n - 1 : 0;
     int64_t rows = count_of(&w->folded, outer);
     int64_t run = w->folded.n ? w->folded.sizes[outer] : 1, step = w->folded.n ? w->folded.steps[outer] : 0;

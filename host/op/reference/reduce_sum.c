@@ -3,6 +3,7 @@
  * Accumulators: f32 and halves in double, f64 with the rounding errors carried along (Neumaier), integers in 64
  * wrapping bits. A product is rounded to its own type at each step, since its overflow is part of the result. Squares
  * and powers of norms are rounded to the type before the root, so that they overflow where PyTorch's do. */
+#include "host/base/isa.h"
 #include "host/op/reference/cx.h"
 #include "host/op/reference/fold.h"
 #include "host/op/reference/vector.h"
@@ -44,12 +45,21 @@ FOLD(nansum_f64, double, add_exactly(&s->a, &s->b, isnan(v) ? 0 : v);)
 #define FLOATS(name) .f32 = name##_f32, .f64 = name##_f64
 #define COMPLEXES(name) .c64 = name##_c64, .c128 = name##_c128
 
+/* Lines of sums: the order of an element's sum is that of sum_strided_f32. */
+ISA_INLINE void add_line_body(int64_t n, const float *p, double *sums)
+{
+    ISA_SIMD
+    for (int64_t i = 0; i < n; i++)
+        sums[i] += (double)p[i];
+}
+ISA_FN(add_line, (int64_t n, const float *p, double *sums), (n, p, sums))
+
 static num sum_of(const fold_state *s, bp_dtype d)
 {
     if (dtype_is_integral(d))
         return int_num(s->i);
-    double re = rounded(d, total(s->a, s->b)), im = rounded(d, total(s->im, s->im_b));
-    return (num){dtype_is_complex(d) ? NUM_COMPLEX : NUM_FLOAT, 0, re, im};
+    double re = rounded(d, total(s->a, s->b));
+    return dtype_is_complex(d) ? (num){NUM_COMPLEX, 0, re, rounded(d, total(s->im, s->im_b))} : float_num(re);
 }
 static void end_sum(const fold_state *s, bp_dtype d, num *results, const void *params)
 {
@@ -62,7 +72,8 @@ static void end_mean(const fold_state *s, bp_dtype d, num *results, const void *
     (void)params;
     *results = sum_of(s, d);
     results->f /= (double)s->seen;
-    results->im /= (double)s->seen;
+    if (dtype_is_complex(d))
+        results->im /= (double)s->seen;
 }
 
 /* Folds the first argument over its "dim", elements cast to that type first. */
@@ -83,7 +94,8 @@ static bp_status run(bp_ctx *c, op_call *k, const fold *f)
 
 bp_status kernel_sum(bp_ctx *c, op_call *k)
 {
-    static const fold f = {.add = {INTS(sum), FLOATS(sum), COMPLEXES(sum)}, .end = end_sum};
+    static const fold f = {.add = {INTS(sum), FLOATS(sum), COMPLEXES(sum)}, .end = end_sum,
+                           .line = add_line};
     return run(c, k, &f);
 }
 
@@ -95,7 +107,7 @@ bp_status kernel_nansum(bp_ctx *c, op_call *k)
 
 bp_status kernel_mean(bp_ctx *c, op_call *k)
 {
-    static const fold f = {.add = {FLOATS(sum), COMPLEXES(sum)}, .end = end_mean};
+    static const fold f = {.add = {FLOATS(sum), COMPLEXES(sum)}, .end = end_mean, .line = add_line};
     return run_as(c, k, &f, loop_type(k->out[0]->dtype)); /* halves stay f32 until the end */
 }
 

@@ -30,7 +30,7 @@ static int end(void **state)
 enum { ROWS = 3, MAX_OPERANDS = 3 };
 
 /* What follows the tensors. */
-enum more { NOTHING, LAST_DIM, LAST_DIMS, ALL_OF_LAST, LAST_DIM_FLAG };
+enum more { NOTHING, LAST_DIM, LAST_DIMS, FIRST_DIMS, ALL_OF_LAST, LAST_DIM_FLAG };
 static const struct { const char *target; uint32_t tensors; enum more more; } rows[] = {
     {"aten.add.Tensor", 2, NOTHING},        {"aten.sub.Tensor", 2, NOTHING},      {"aten.mul.Tensor", 2, NOTHING},
     {"aten.div.Tensor", 2, NOTHING},        {"aten.eq.Tensor", 2, NOTHING},       {"aten.lt.Tensor", 2, NOTHING},
@@ -46,6 +46,7 @@ static const struct { const char *target; uint32_t tensors; enum more more; } ro
     {"aten.sigmoid.default", 1, NOTHING},   {"aten.erf.default", 1, NOTHING},     {"aten.gelu.default", 1, NOTHING},
     {"aten.silu.default", 1, NOTHING},      {"aten.hardswish.default", 1, NOTHING}, {"aten.square.default", 1, NOTHING},
     {"aten.clone.default", 1, NOTHING},     {"aten.sum.dim_IntList", 1, LAST_DIMS}, {"aten.mean.dim", 1, LAST_DIMS},
+    {"aten.sum.dim_IntList", 1, FIRST_DIMS}, {"aten.mean.dim", 1, FIRST_DIMS},
     {"aten.any.dim", 1, LAST_DIM},          {"aten.argmax.default", 1, LAST_DIM}, {"aten.amax.default", 1, LAST_DIMS},
     {"aten.softmax.int", 1, LAST_DIM},      {"aten.log_softmax.int", 1, LAST_DIM},
     {"aten._softmax.default", 1, LAST_DIM_FLAG},
@@ -92,7 +93,7 @@ static bp_tensor *operand(bp_dtype d, int64_t n, enum layout how, uint32_t seed)
 
 static bp_tensor *call(uint32_t r, bp_tensor *const *t, int64_t n)
 {
-    bp_value args[MAX_OPERANDS + 2], dim = value_int(-1), last = value_int(n);
+    bp_value args[MAX_OPERANDS + 2], dim = value_int(-1), first = value_int(0), last = value_int(n);
     uint32_t at = 0;
     for (; at < rows[r].tensors; at++)
         args[at] = value_tensor(t[at]);
@@ -100,6 +101,7 @@ static bp_tensor *call(uint32_t r, bp_tensor *const *t, int64_t n)
     case NOTHING: break;
     case LAST_DIM: args[at++] = dim; break;
     case LAST_DIMS: args[at++] = value_list(&dim, 1); break;
+    case FIRST_DIMS: args[at++] = value_list(&first, 1); break;
     case ALL_OF_LAST: args[at++] = value_list(&last, 1); break;
     case LAST_DIM_FLAG: args[at++] = dim, args[at++] = value_bool(false); break;
     }
@@ -230,6 +232,29 @@ static void functions_stay_within_their_bounds(void **state)
 
 /* -- choosing ------------------------------------------------------------------------------------------------------ */
 
+/* Also where lines are cut. */
+static void sums_over_outer_dimensions_are_those_of_their_columns(void **state)
+{
+    (void)state;
+    const op_row *sum = op_by_target("aten.sum.dim_IntList");
+    for (int64_t n = 5; n < 700; n += 31) {
+        bp_tensor *x = operand(BP_F32, n, FLAT, 3);
+        bp_value zero = value_int(0), args[] = {value_tensor(x), value_list(&zero, 1)};
+        bp_tensor *got = op_call1(c, sum->number, 2, args);
+        assert_non_null(got);
+        assert_int_equal(tensor_nelem(got), n);
+        const float *p = tensor_ptr(x), *q = tensor_ptr(got);
+        for (int64_t i = 0; i < n; i++) {
+            double right = 0;
+            for (int64_t row = 0; row < ROWS; row++)
+                right += (double)p[row * n + i];
+            assert_true(q[i] == (float)right || (isnan(q[i]) && isnan(right)));
+        }
+        tensor_unref(got);
+        tensor_unref(x);
+    }
+}
+
 static void the_environment_names_the_highest_level(void **state)
 {
     (void)state;
@@ -252,6 +277,7 @@ int main(void)
         cmocka_unit_test(every_level_gives_the_same_bits),
         cmocka_unit_test(casts_give_the_same_bits),
         cmocka_unit_test(functions_stay_within_their_bounds),
+        cmocka_unit_test(sums_over_outer_dimensions_are_those_of_their_columns),
         cmocka_unit_test(the_environment_names_the_highest_level),
     };
     return cmocka_run_group_tests(tests, begin, end);
