@@ -30,7 +30,7 @@ def hits(inputs, entries=1, breaks=0, program=PROGRAM):
 
 def dispatch(p):
     """Instructions of one dispatch."""
-    return (p.of("bp_call") - p.of("bench_run") - p.of("watch_begin")) / CALLS
+    return (p.of("bp_call") - p.of("bench_run") - p.of("watch_samples")) / CALLS
 
 
 def makefile_value(name):
@@ -74,7 +74,7 @@ def check():
     one, two, ten, hundred = (hits(n) for n in (1, 2, 10, 100))
     tensor = (hundred.of("guard_check") - ten.of("guard_check")) / 90 / CALLS
     whole = (dispatch(hundred) - dispatch(ten)) / 90
-    print(f"# the samples of 2 inputs: {two.of('watch_begin') / CALLS:.0f} instructions, in no limit")
+    print(f"# the samples of 2 inputs: {two.of('watch_samples') / CALLS:.0f} instructions, in no limit")
     why = not_counted()
     if why:
         skip(f"a dispatch of 2 inputs: {dispatch(two):.0f} instructions, a tensor guard {tensor:.0f}", why)
