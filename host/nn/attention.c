@@ -156,7 +156,7 @@ typedef struct { bp_ctx *c; bp_frame *f; bp_module *m; const char *name; const b
 
 static bp_tensor *drop(const encoder *e, bp_tensor *x)
 {
-    return e->o->train && e->o->dropout ? bp_aten_dropout_default(e->c, x, e->o->dropout, 1) : x;
+    return e->o->train && e->o->dropout != 0 ? bp_aten_dropout_default(e->c, x, e->o->dropout, 1) : x;
 }
 
 static bp_tensor *norm(const encoder *e, const char *leaf, bp_tensor *x)

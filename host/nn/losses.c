@@ -24,7 +24,7 @@ bp_tensor *bp_nn_loss_at(bp_ctx *c, bp_nn_loss_kind kind, bp_tensor *x, bp_tenso
 {
     NN_OPTIONS(bp_nn_loss_options, o, given, size);
     int64_t reduction = aten_reduction(c, o.reduction);
-    double beta = o.beta ? o.beta : 1;
+    double beta = o.beta != 0 ? o.beta : 1;
     bp_dim ignore = bp_dim_of(o.ignore_index.kind == BP_SCALAR_UNSET ? -100 : bp_int_of_(o.ignore_index));
     switch (kind) {
     case BP_NN_MSE: return bp_aten_mse_loss_default(c, x, target, reduction);

@@ -3,7 +3,7 @@
 
 static double eps_of(const bp_nn_norm_options *o)
 {
-    return o->eps ? o->eps : 1e-5;
+    return o->eps != 0 ? o->eps : 1e-5;
 }
 
 /* The layer's weight and bias, or new ones of ones and zeros. */
@@ -75,7 +75,7 @@ bp_tensor *bp_nn_batch_norm_at(bp_ctx *c, bp_frame *f, bp_module *m, const char 
 {
     NN_OPTIONS(bp_nn_norm_options, o, given, size);
     batch_norm b = {x, weight_of(c, f, m, name, &o), bias_of(c, f, m, name, &o), nn_attr(c, f, m, name, "running_mean"),
-                    nn_attr(c, f, m, name, "running_var"), NULL, o.momentum ? o.momentum : 0.1, eps_of(&o)};
+                    nn_attr(c, f, m, name, "running_var"), NULL, o.momentum != 0 ? o.momentum : 0.1, eps_of(&o)};
     if (o.train && !check_batch(c, name, x))
         return NULL;
     if (o.train) {
@@ -116,7 +116,7 @@ bp_tensor *bp_nn_rms_norm_at(bp_ctx *c, bp_frame *f, bp_module *m, const char *n
                              const bp_nn_norm_options *given, size_t size)
 {
     NN_OPTIONS(bp_nn_norm_options, o, given, size);
-    bp_scalar eps = o.eps ? bp_scalar_float(o.eps) : (bp_scalar){0};
+    bp_scalar eps = o.eps != 0 ? bp_scalar_float(o.eps) : (bp_scalar){0};
     return bp_aten_rms_norm_default(c, x, shape, weight_of(c, f, m, name, &o), eps);
 }
 

@@ -20,7 +20,7 @@ double bench_now(void)
 
 static const char *input_name(uint32_t i)
 {
-    static char names[BENCH_MAX_INPUTS][8];
+    static char names[BENCH_MAX_INPUTS][12];
     if (!names[i][0])
         snprintf(names[i], sizeof names[i], "x%u", i);
     return names[i];
