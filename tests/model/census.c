@@ -29,7 +29,7 @@ void census_end_call(census *n)
         return;
     census_is(n, n->asked > 4 ? CENSUS_BREAKS_MORE : (enum census_row)(CENSUS_BREAKS_0 + n->asked));
     for (int i = 0; i < CENSUS_ROWS; i++)
-        n->calls[i] += n->call >> i & 1;
+        n->calls[i] += (uint32_t)(n->call >> i & 1);
     n->program |= n->call;
 }
 
@@ -38,7 +38,7 @@ void census_end_program(census *n)
     if (!n)
         return;
     for (int i = 0; i < CENSUS_ROWS; i++)
-        n->programs[i] += n->program >> i & 1;
+        n->programs[i] += (uint32_t)(n->program >> i & 1);
     n->program = 0;
 }
 

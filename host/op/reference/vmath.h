@@ -60,10 +60,10 @@ ISA_INLINE float vmath_exp(float x)
 ISA_INLINE float vmath_log(float x)
 {
     float up = x < 0x1p-126f ? x * 0x1p23f : x; /* subnormal numbers */
-    int32_t bits = vmath_bits_of(up), from = bits - 0x3f3504f3; /* sqrt(1/2) */
+    int32_t bits = vmath_bits_of(up), from = (int32_t)((uint32_t)bits - 0x3f3504f3u); /* sqrt(1/2); may wrap */
     int32_t n = from >> 23;
     float count = (float)n - (x < 0x1p-126f ? 23 : 0);
-    float f = vmath_of_bits(bits - (int32_t)((uint32_t)n << 23)) - 1;
+    float f = vmath_of_bits((int32_t)((uint32_t)bits - ((uint32_t)n << 23))) - 1;
     float p = vmath_fma(f, -0.0763351694f, 0.128003269f);
     p = vmath_fma(f, p, -0.131785601f);
     p = vmath_fma(f, p, 0.141978025f);
