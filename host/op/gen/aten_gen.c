@@ -1,4 +1,4 @@
-/* Writes <backplane/aten.h>, host/op/aten_calls.c and docs/operators.md from the rows of ops.def.
+/* Writes <backplane/aten.h>, host/op/aten_calls.c and docs/operator-table.md from the rows of ops.def.
  *
  *     aten_gen header PUBLIC-HEADER...     the header, to standard output
  *     aten_gen calls                       the definitions
