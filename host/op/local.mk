@@ -51,10 +51,6 @@ aten_read = $(srcdir)/sdk/include/backplane/args.h $(srcdir)/sdk/include/backpla
 	{ cmp -s %D%/gen/aten.h.new sdk/include/backplane/aten.h || cp %D%/gen/aten.h.new sdk/include/backplane/aten.h; } && \
 	{ cmp -s %D%/gen/aten_calls.c.new %D%/aten_calls.c || cp %D%/gen/aten_calls.c.new %D%/aten_calls.c; } && \
 	rm -f %D%/gen/aten.h.new %D%/gen/aten_calls.c.new && echo made >$@
-doc_DATA += docs/operator-table.md
-CLEANFILES += docs/operator-table.md
-docs/operator-table.md: %D%/gen/aten_gen$(EXEEXT)
-	$(AM_V_GEN)$(MKDIR_P) docs && %D%/gen/aten_gen$(EXEEXT) docs >$@.new && mv $@.new $@
 sdk/include/backplane/aten.h %D%/aten_calls.c: %D%/gen/aten.stamp
 	@test -f $@ || { rm -f %D%/gen/aten.stamp; $(MAKE) $(AM_MAKEFLAGS) %D%/gen/aten.stamp; }
 libhost_la_SOURCES += %D%/checks.c %D%/checks.h %D%/index_plan.c %D%/index_plan.h

@@ -1,8 +1,7 @@
-/* Writes <backplane/aten.h>, host/op/aten_calls.c and docs/operator-table.md from the rows of ops.def.
+/* Writes <backplane/aten.h> and host/op/aten_calls.c from the rows of ops.def.
  *
  *     aten_gen header PUBLIC-HEADER...     the header, to standard output
  *     aten_gen calls                       the definitions
- *     aten_gen docs                        a table of the operators for readers
  *
  * The public headers are read for names that no macro may take. A schema that does not parse, an id that is not its
  * schema's, an argument named as the context, two equal names: each fails the build with a line that says which. */
@@ -226,54 +225,6 @@ static bool calls(const gen *g, buf *out)
     return true;
 }
 
-/* A schema may hold the bars that part a table's cells. */
-static void put_cell(buf *out, const char *text)
-{
-    for (; *text; text++)
-        buf_printf(out, "%s%c", *text == '|' ? "\\" : "", *text);
-}
-
-static void put_marks(buf *out, const gen_row *r)
-{
-    static const struct { uint32_t flag; const char *mark; } marks[] = {
-        {OP_CORE, "core"}, {OP_VIEW, "view"}, {OP_MAYBE_VIEW, "may view"}, {OP_RANDOM, "random"}, {OP_ITEM, "value"},
-        {OP_DYNAMIC_OUT, "size from data"}};
-    bool first = true;
-    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
-        if (!(r->flags & marks[i].flag))
-            continue;
-        buf_printf(out, "%s%s", first ? "" : ", ", marks[i].mark);
-        first = false;
-    }
-}
-
-static bool docs(const gen *g, buf *out)
-{
-    buf_printf(out, "# Operators\n\n%u overloads, each with a shape rule over symbolic sizes and a reference kernel\n"
-                    "that gives PyTorch's numbers. Generated from the operator table.\n\n", g->rows.len);
-    buf_puts(out, "- **core**: one of the core ATen overloads.\n"
-                  "- **view**: shares its argument's memory; **may view**: where strides allow.\n"
-                  "- **value**: gives a number: a value break under capture.\n"
-                  "- **size from data**: its sizes are known when it has run.\n"
-                  "- **random**: draws from the context's generator.\n\n"
-                  "| C function | schema | marks | gives |\n|---|---|---|---|\n");
-    for (uint32_t i = 0; i < g->rows.len; i++) {
-        const gen_row *r = &g->rows.at[i];
-        buf text = {0};
-        schema_print(r->s, &text);
-        buf_printf(out, "| %s%s%s | `", r->expressible ? "`bp_aten_" : "", r->expressible ? r->id : "graphs only",
-                   r->expressible ? "`" : "");
-        put_cell(out, buf_text(&text));
-        buf_puts(out, "` | ");
-        put_marks(out, r);
-        buf_puts(out, " | ");
-        put_cell(out, r->doc);
-        buf_puts(out, " |\n");
-        buf_fini(&text);
-    }
-    return true;
-}
-
 int main(int argc, char **argv)
 {
     gen g = {0};
@@ -281,8 +232,6 @@ int main(int argc, char **argv)
     bool ok = argc > 1 && parse_rows(&g) && group_rows(&g);
     if (ok && strcmp(argv[1], "header") == 0)
         ok = header(&g, &out, argv + 2, argc - 2);
-    else if (ok && strcmp(argv[1], "docs") == 0)
-        ok = docs(&g, &out);
     else if (ok)
         ok = calls(&g, &out);
     ok = ok && !out.failed && fwrite(buf_text(&out), 1, out.n, stdout) == out.n && fflush(stdout) == 0;
