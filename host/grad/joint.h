@@ -1,0 +1,41 @@
+/* The joint graph: forward and backward of a functional graph in one, and its partition. */
+#ifndef HOST_GRAD_JOINT_H
+#define HOST_GRAD_JOINT_H
+#include "host/graph/graph.h"
+
+/* Placeholders: the graph's own (primals), then a tangent for each output that requires grad (tangents_1 ...).
+ * Output: the graph's own outputs, then a gradient for each primal that needs one (None where none flows). */
+typedef struct {
+    bp_graph_module *gm;      /* counted */
+    uint32_t nprimals, noutputs, ntangents;
+    uint32_t *tangent_of;     /* one a tangent: the number of its output */
+    uint8_t *needs;           /* one a primal: its gradient is asked for */
+    node_id last_forward;     /* nodes up to it were made by the forward */
+} joint;
+
+/* Traces gm, whose placeholders have metadata, on fakes: needs[i] says which placeholders require grad. Fails with
+ * UNIMPLEMENTED and the operator when one cannot be differentiated. */
+bp_status joint_trace(bp_ctx *c, const bp_graph_module *gm, const uint8_t *needs, joint *out);
+void joint_fini(joint *j);
+
+/* Forward: the primals -> outputs, then saved values. Backward: saved values, then tangents -> gradients. */
+typedef struct {
+    bp_graph_module *forward, *backward;
+    uint32_t nsaved;          /* outputs of forward behind the graph's own; placeholders of backward before tangents */
+    uint64_t saved_bytes;     /* of values that are not primals with a parameter's or buffer's role */
+    uint64_t recomputed_flops;
+} partition;
+
+enum { PARTITION_DEFAULT, PARTITION_MIN_CUT };
+typedef struct {
+    int32_t kind;
+    double memory_budget;           /* 0 .. 1; 1: the cut as it is */
+    bool aggressive_recomputation, recompute_views;
+    int32_t max_dist_from_bw;       /* 1000 */
+    bool ban_used_far_apart, ban_long_fusible_chains, ban_materialized_backward, ban_not_in_allowlist, ban_reductions;
+} partition_options;
+extern const partition_options PARTITION_DEFAULTS; /* min-cut, with contract.md's values */
+
+bp_status joint_partition(bp_ctx *c, const joint *j, const partition_options *o, partition *out);
+void partition_fini(partition *p);
+#endif

@@ -1,0 +1,1 @@
+libhost_la_SOURCES += %D%/formula.h %D%/decomp.h %D%/pass.h
