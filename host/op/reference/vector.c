@@ -9,11 +9,13 @@ typedef float floats __attribute__((vector_size(4 * WIDTH)));
 typedef double doubles __attribute__((vector_size(8 * WIDTH)));
 typedef int64_t wholes __attribute__((vector_size(8 * WIDTH)));
 
+/* Element by element: compilers make one conversion of it, but two halves of __builtin_convertvector. */
 ISA_INLINE void load(doubles *to, const float *p)
 {
     floats x;
     memcpy(&x, p, sizeof x);
-    *to = __builtin_convertvector(x, doubles);
+    *to = (doubles){(double)x[0], (double)x[1], (double)x[2], (double)x[3],
+                    (double)x[4], (double)x[5], (double)x[6], (double)x[7]};
 }
 
 /* Lane i, which is zero, becomes e. By way of memory a load would wait for the stores before it. */
@@ -56,7 +58,7 @@ ISA_INLINE double add_up(const doubles *lanes)
     } while (0)
 #define SUM_LOOP(result, n, p, first, TERM)                                    \
     do {                                                                       \
-        doubles sum0 = {0}, sum1 = {0}, sum2 = {0}, sum3 = {0}, v;             \
+        doubles sum0 = {0}, sum1 = {0}, sum2 = {0}, sum3 = {0}, v = {0};       \
         int64_t at = 0;                                                        \
         for (; at + VECTOR_LANES <= (n); at += VECTOR_LANES) {                 \
             SUM_WHOLE(0, p, first, TERM);                                      \
