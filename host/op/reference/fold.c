@@ -17,6 +17,8 @@ typedef struct {
     bool direct;
     dims kept, folded; /* the innermost of `folded` is the run */
     const void *params;
+    const char *data;
+    int64_t size; /* of an element of t */
     uint32_t nout;
     bp_tensor *const *out;
 } folding;
@@ -70,8 +72,7 @@ static int64_t offset_of(const dims *d, uint32_t n, int64_t i)
 
 static void take(const folding *w, fold_state *s, int64_t at, int64_t n, int64_t step)
 {
-    size_t size = dtype_size(w->t->dtype);
-    const char *from = (const char *)tensor_ptr(w->t) + at * (int64_t)size;
+    const char *from = w->data + at * w->size;
     if (w->direct) {
         w->add(s, n, from, step, w->params);
         s->seen += n;
@@ -80,7 +81,7 @@ static void take(const folding *w, fold_state *s, int64_t at, int64_t n, int64_t
     _Alignas(16) char room[LOOP_CHUNK * ELEMENT_MAX];
     for (int64_t done = 0; done < n; done += LOOP_CHUNK) {
         int64_t some = n - done < LOOP_CHUNK ? n - done : LOOP_CHUNK;
-        loop_convert(w->loop, room, w->as, w->t->dtype, from + done * step * (int64_t)size, step, some);
+        loop_convert(w->loop, room, w->as, w->t->dtype, from + done * step * w->size, step, some);
         w->add(s, some, room, 1, w->params);
         s->seen += some;
     }
@@ -163,6 +164,8 @@ bp_status fold_into(bp_ctx *c, const op_row *op, const fold *f, const bp_tensor 
         return c->diag.code;
     if (!w.add)
         return loop_no_type(c, op, as);
+    w.data = tensor_ptr(t);
+    w.size = (int64_t)dtype_size(t->dtype);
     for (uint32_t d = 0; d < t->rank; d++)
         add_dim(mask >> d & 1 ? &w.folded : &w.kept, tensor_dim(t, d), tensor_step(t, d));
     bool is_exact = as == t->dtype || as == w.loop;
