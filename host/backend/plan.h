@@ -85,6 +85,9 @@ bp_status program_compile_from(bp_ctx *c, chain *ch, uint32_t start, bp_graph_mo
                                uint64_t code, trail *t, program **out);
 /* Makes the context's story out of a trail. Returns its code. */
 bp_status program_tell(bp_ctx *c, const trail *t, const chain *ch, const bp_graph_module *gm);
-/* program_run.c: who answers for a group now: its own object, or NULL when it is `rest`. */
-bool group_answers(const group *g);
+/* Whether a group's own object answers now; else `rest` does. */
+static inline bool group_answers(const group *g)
+{
+    return g->compiled && !atomic_load_explicit(&g->is_retired, memory_order_relaxed);
+}
 #endif

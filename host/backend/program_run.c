@@ -15,11 +15,6 @@ static bp_status run_program(bp_ctx *c, program *p, const program_io *io);
 
 /* -- who answers --------------------------------------------------------------------------------------------------- */
 
-bool group_answers(const group *g)
-{
-    return g->compiled && !atomic_load_explicit(&g->is_retired, memory_order_relaxed);
-}
-
 /* Blame has moved since the last look: of this callable or of the process, by this program's runs or others'. */
 RARE static void look_again(program *p, uint32_t generation)
 {
@@ -73,13 +68,19 @@ static void drop(const program_io *io)
     }
 }
 
-static HOT bp_status run_own(bp_ctx *c, const group *g, const program_io *io, bool is_strict)
+/* Inputs that this run may overwrite: where nothing can answer after it. */
+static inline const uint8_t *owned_of(const program *p, const program_io *io)
+{
+    return io->owned && chain_is_strict(p->chain) ? io->owned : NULL;
+}
+
+static HOT bp_status run_own(bp_ctx *c, const group *g, const program_io *io, const uint8_t *owned)
 {
     bp_run r;
     r.host = g->compiled->host;
     r.c = c;
     r.inputs = io->inputs;
-    r.owned = is_strict ? io->owned : NULL;
+    r.owned = owned;
     r.outputs = io->outputs;
     r.expected = g->expected;
     r.ninputs = io->ninputs;
@@ -196,15 +197,14 @@ static HOT bp_status run_watched(bp_ctx *c, program *p, group *g, const program_
 {
     watch w;
     uint64_t rng = c->rng_offset;
-    bool is_strict = chain_is_strict(p->chain);
+    const uint8_t *owned = owned_of(p, io);
     bool is_first = !atomic_load_explicit(&g->is_watched, memory_order_relaxed) &&
                     !atomic_exchange_explicit(&g->is_watched, true, memory_order_relaxed);
-    const uint8_t *owned = is_strict ? io->owned : NULL;
     if (is_first)
         watch_all(&w, io->inputs, owned, io->ninputs);
     else
         watch_samples(&w, io->inputs, owned, io->ninputs);
-    bp_status st = run_own(c, g, io, is_strict);
+    bp_status st = run_own(c, g, io, owned);
     uint32_t changed = st || is_first ? watch_changed(&w, io->inputs, owned, io->ninputs) : UINT32_MAX;
     if (changed != UINT32_MAX)
         return tell_spoiled(c, p, g, io, changed, st);
@@ -218,7 +218,7 @@ static HOT bp_status run_group(bp_ctx *c, program *p, group *g, const program_io
     if (p->chain->links[g->link].b->kind != ORIGIN_BUILTIN)
         return run_watched(c, p, g, io);
     uint64_t rng = c->rng_offset;
-    bp_status st = run_own(c, g, io, chain_is_strict(p->chain));
+    bp_status st = run_own(c, g, io, owned_of(p, io));
     return st == BP_OK && !p->verifies ? st : judge(c, p, g, io, st, rng);
 }
 

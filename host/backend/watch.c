@@ -51,10 +51,13 @@ static uint64_t sum_at(const watch *w, uint32_t at, bp_tensor *const *inputs, co
 
 void watch_samples(watch *w, bp_tensor *const *inputs, const uint8_t *owned, uint32_t n)
 {
+    const uint32_t first = n < WATCHED ? n : WATCHED;
     w->full = false;
-    w->n = n < WATCHED ? n : WATCHED;
-    for (uint32_t i = 0; i < w->n; i++)
-        w->sum[i] = owned && owned[i] ? 0 : sample(inputs[i]);
+    w->n = first;
+    for (uint32_t i = 0; i < first; i++)
+        w->sum[i] = sample(inputs[i]);
+    for (uint32_t i = 0; owned && i < first; i++)
+        w->sum[i] = owned[i] ? 0 : w->sum[i];
 }
 
 void watch_all(watch *w, bp_tensor *const *inputs, const uint8_t *owned, uint32_t n)

@@ -29,14 +29,11 @@ void bind_reset(bindings *b)
 
 void bind_fini(bindings *b)
 {
-    bind_reset(b);
+    bind_drop_values(b);
     if (b->own_inputs != b->inputs_inline)
         free(b->own_inputs);
     if (b->values != b->values_inline)
         free(b->values);
-    b->inputs = b->own_inputs = NULL;
-    b->values = NULL;
-    b->ninputs = 0;
 }
 
 /* Makes an array that may still lie inline larger than len. NULL: out of memory, the old one is intact. */

@@ -140,8 +140,8 @@ static bool is_plain(const item *end)
 {
     for (uint32_t i = 0; i < end->end.nouts; i++) {
         const out_spec *o = &end->end.outs[i];
-        if (!o->handle || o->source >= 0 || !ref_is_node(o->value) || !meta_eq(&o->meta, &o->base) ||
-            !dim_eq(o->meta.offset, o->base.offset))
+        if (!o->handle || o->source >= 0 || !meta_is_constant(&o->base) || !ref_is_node(o->value) ||
+            !meta_eq(&o->meta, &o->base) || !dim_eq(o->meta.offset, o->base.offset))
             return false;
         for (uint32_t j = 0; j < i; j++)
             if (o->storage == end->end.outs[j].storage || o->value == end->end.outs[j].value)

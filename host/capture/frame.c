@@ -23,18 +23,6 @@ capture_slot *capture_slot_get(bp_ctx *c)
     return c->slot[CTX_CAPTURE];
 }
 
-trace *capture_current(bp_ctx *c)
-{
-    capture_slot *slot = c->slot[CTX_CAPTURE];
-    return slot ? slot->current : NULL;
-}
-
-trace *capture_resumed(bp_ctx *c)
-{
-    capture_slot *slot = c->slot[CTX_CAPTURE];
-    return slot ? slot->resumed : NULL;
-}
-
 /* -- life ---------------------------------------------------------------------------------------------------------- */
 
 /* What is wrong with argument i: it is neither a usable tensor nor a plain value. */

@@ -46,7 +46,15 @@ typedef struct {
 /* NULL: out of memory, the context says so. */
 capture_slot *capture_slot_get(bp_ctx *c);
 /* The capture that runs on this context, or NULL. */
-trace *capture_current(bp_ctx *c);
+static inline trace *capture_current(const bp_ctx *c)
+{
+    const capture_slot *slot = c->slot[CTX_CAPTURE];
+    return slot ? slot->current : NULL;
+}
 /* The innermost function of this context that went on for real behind a replay, or NULL. */
-trace *capture_resumed(bp_ctx *c);
+static inline trace *capture_resumed(const bp_ctx *c)
+{
+    const capture_slot *slot = c->slot[CTX_CAPTURE];
+    return slot ? slot->resumed : NULL;
+}
 #endif

@@ -146,18 +146,22 @@ static void begin(call *k, bp_ctx *c, bp_callable *g, const bp_args *inputs, bp_
     bind_init(&k->vals, c, inputs ? inputs->at : NULL, inputs ? inputs->n : 0);
 }
 
-static void end(call *k)
+/* What only a call has that has captured, or run a step. */
+RARE static void drop_found(call *k)
 {
     for (uint32_t i = k->next_fresh; i < k->fresh.len; i++)
         node_destroy(k->fresh.at[i]); /* never published */
-    if (k->captured) {
-        vec_fini(&k->fresh);
-        vec_fini(&k->guesses);
-    }
+    vec_fini(&k->fresh);
+    vec_fini(&k->guesses);
     for (uint32_t i = 0; i < k->steps.len; i++)
         step_record_free(k->steps.at[i]);
-    if (k->steps.at)
-        vec_fini(&k->steps);
+    vec_fini(&k->steps);
+}
+
+static HOT void end(call *k)
+{
+    if (k->captured || k->steps.at)
+        drop_found(k);
     call_release(k);
     bind_fini(&k->vals);
 }
@@ -214,7 +218,7 @@ static bp_status check_owner(bp_ctx *c)
     return BP_OK;
 }
 
-static bp_status call_under_stance(bp_ctx *c, bp_callable *g, const bp_args *inputs, bp_outputs *outs)
+static HOT bp_status call_under_stance(bp_ctx *c, bp_callable *g, const bp_args *inputs, bp_outputs *outs)
 {
     uint32_t word = stance_word(c->rt);
     enum stance stance = stance_kind(word);
@@ -265,7 +269,9 @@ bp_status bp_call(bp_ctx *c, bp_callable *g, const bp_args *inputs, bp_outputs *
     TRY(args_check(c, inputs));
     if (capture_current(c))
         return run_inlined(c, g, inputs, outputs);
-    return capture_resumed(c) ? call_from_resumed(c, g, inputs, outputs) : call_now(c, g, inputs, outputs);
+    if (capture_resumed(c))
+        return call_from_resumed(c, g, inputs, outputs);
+    return call_now(c, g, inputs, outputs);
 }
 
 bp_tensor *bp_call1(bp_ctx *c, bp_callable *g, uint32_t n, bp_tensor *const *inputs)

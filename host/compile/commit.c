@@ -73,7 +73,7 @@ static bp_status prepare_writes(commit *m)
 /* -- outputs ------------------------------------------------------------------------------------------------------- */
 
 /* Whether a value can be an output as it is: it was made in this call, nobody else holds its memory, and it is laid out
- * as eager lays it out. Inputs are borrowed: their counts say nothing. */
+ * as eager lays it out, by constants. Inputs are borrowed: their counts say nothing. */
 static inline bool fits(ref r, const bp_tensor *v, const tensor_meta *base)
 {
     return ref_is_node(r) && atomic_load(&v->refs) == 1 && atomic_load(&v->store->refs) == 1 &&
@@ -84,7 +84,7 @@ static inline bool fits(ref r, const bp_tensor *v, const tensor_meta *base)
 static bp_tensor *take_or_copy(commit *m, const out_spec *o, bp_tensor *v)
 {
     bp_tensor *t = NULL;
-    if (fits(o->value, v, &o->base))
+    if (meta_is_constant(&o->base) && fits(o->value, v, &o->base))
         t = m->is_last ? bind_take(&m->k->vals, o->value) : tensor_ref(v);
     return t ? t : copy_of(m->k->c, v, &o->base);
 }
@@ -255,37 +255,40 @@ bp_status call_commit_state(call *k, const item *state, bp_tensor **made)
     return st;
 }
 
+/* The first n outputs are not given out after all. */
+RARE static step give_back(call *k, const out_spec *outs, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        bind_find(&k->vals, outs[i].value)->is_lent = false;
+    return STEP_OK;
+}
+
 /* The usual end: every value becomes an output as it is. STEP_OK: one of them does not, and nothing is done. */
 static step commit_plain(call *k, const item *end)
 {
     const uint32_t n = end->end.nouts;
-    for (uint32_t i = 0; i < n; i++) {
-        const out_spec *o = &end->end.outs[i];
-        const bind_value *v = bind_find(&k->vals, o->value);
-        if (!v || !fits(o->value, v->t, &o->base))
-            return STEP_OK;
-    }
+    const out_spec *outs = end->end.outs;
     if (outputs_reserve(k->c, k->outs, n) != BP_OK)
         return STEP_FAILED;
+    bp_tensor **at = k->outs->at;
     for (uint32_t i = 0; i < n; i++) {
-        bp_tensor *t = bind_take(&k->vals, end->end.outs[i].value);
-        mark(t, end->end.outs[i].requires_grad);
-        k->outs->at[i] = scope_own(k->c, t);
+        bind_value *v = bind_find(&k->vals, outs[i].value);
+        if (!v || !fits(outs[i].value, v->t, &outs[i].base))
+            return give_back(k, outs, i);
+        v->is_lent = true;
+        at[i] = v->t;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        mark(at[i], outs[i].requires_grad);
+        at[i] = scope_own(k->c, at[i]);
     }
     k->c->rng_offset = k->rng_base + end->end.rng_total;
     return STEP_DONE;
 }
 
-step call_commit(call *k, const tree_node *n)
+static step commit_any(call *k, const item *end)
 {
-    const item *end = n->term;
-    step s = call_may_recheck(k) ? call_recheck(k, n) : STEP_OK;
-    if (s == STEP_OK && n->parent && call_check_outputs(k, n) != BP_OK)
-        s = STEP_FAILED;
-    if (s == STEP_OK && end->end.is_plain && !k->steps.len)
-        s = commit_plain(k, end);
-    if (s != STEP_OK)
-        return s;
+    step s;
     enum { FEW_OUTS = 32, FEW_WRITES = 16 };
     bp_tensor *few[2 * FEW_OUTS], **at = few;
     write_job few_jobs[FEW_WRITES], *jobs = few_jobs;
@@ -310,4 +313,15 @@ step call_commit(call *k, const tree_node *n)
     if (jobs != few_jobs)
         free(jobs);
     return s;
+}
+
+step call_commit(call *k, const tree_node *n)
+{
+    const item *end = n->term;
+    step s = call_may_recheck(k) ? call_recheck(k, n) : STEP_OK;
+    if (s == STEP_OK && n->parent && call_check_outputs(k, n) != BP_OK)
+        s = STEP_FAILED;
+    if (s == STEP_OK && end->end.is_plain && !k->steps.len)
+        s = commit_plain(k, end);
+    return s == STEP_OK ? commit_any(k, end) : s;
 }

@@ -90,7 +90,7 @@ RARE static step not_run(call *k, const segment_use *u)
     return call_eager_on_error(k);
 }
 
-static step run(call *k, const segment_use *u, bp_tensor **in, bp_tensor **out, const tree_node *n)
+static HOT step run(call *k, const segment_use *u, bp_tensor **in, bp_tensor **out, const tree_node *n)
 {
     if (take_inputs(k, u, in) != BP_OK)
         return call_eager_on_error(k);

@@ -90,20 +90,22 @@ static step take_outcome(call *k, tree_node *n, outcome *out)
     return STEP_OK;
 }
 
-/* One node: its segment runs; a fresh one is then published. So is one whose run has failed: it is compiled, and what
- * it guards does not depend on the data that failed it. What was captured behind it is not. */
-static step visit(call *k, tree_node *n)
+/* A fresh node is published when its segment has run. So is one whose run has failed: it is compiled, and what it
+ * guards does not depend on the data that failed it. What was captured behind it is not. */
+RARE static step note_run(call *k, tree_node *n, step s)
 {
-    bool fresh = k->next_fresh < k->fresh.len && k->fresh.at[k->next_fresh] == n;
-    if (n->term) {
-        step s = call_run_segment(k, n);
-        if (s == STEP_EAGER && n->term && fresh && atomic_load(&n->use) && publish(k, n) != BP_OK)
-            return STEP_FAILED;
-        if (s != STEP_OK && n->term) /* without one it has become a leaf: such calls run eagerly from now on */
-            return s;
-    }
-    if (fresh && publish(k, n) != BP_OK)
-        return STEP_FAILED;
+    bool compiled = s == STEP_OK || !n->term || (s == STEP_EAGER && atomic_load(&n->use));
+    return !compiled || publish(k, n) == BP_OK ? s : STEP_FAILED;
+}
+
+/* One node: its segment runs. */
+static HOT step visit(call *k, tree_node *n)
+{
+    step s = n->term ? call_run_segment(k, n) : STEP_OK;
+    if (k->next_fresh < k->fresh.len && k->fresh.at[k->next_fresh] == n)
+        s = note_run(k, n, s);
+    if (s != STEP_OK && (n->term || s == STEP_FAILED)) /* without one it has become a leaf: such calls run eagerly */
+        return s;
     if (!n->term) /* a leaf: what lies behind the last break is not compiled (C1.5) */
         return call_eager_here(k, "%s", n->reason);
     k->node = n;

@@ -245,6 +245,22 @@ static size_t text_bytes(const guard_builder *b)
     return n;
 }
 
+static void find_usual(guard_set *g)
+{
+    const guard_rec *r = g->recs, *end = r + g->nrecs;
+    if (end - r >= 2 && r[0].kind == GUARD_AMBIENT && r[1].kind == GUARD_COUNT) {
+        g->ambient = g->words + r[0].at;
+        g->nargs = (uint32_t)r[1].word;
+        r += 2;
+    }
+    for (g->tensors = r; r < end && r->kind == GUARD_TENSOR;)
+        r++;
+    g->behind = r;
+    g->is_pair = r < end && r->kind == GUARD_DISTINCT && r->word == 2 && !r->others;
+    r += g->is_pair;
+    g->rest = r < end ? r : NULL;
+}
+
 /* Fills a zeroed block: header, records, words, name offsets, roles, names. */
 static void pack(const guard_builder *b, guard_set *g)
 {
@@ -272,6 +288,7 @@ static void pack(const guard_builder *b, guard_set *g)
     g->names = names;
     g->roles = roles;
     g->text = text;
+    find_usual(g);
 }
 
 static guard_set *make_set(guard_builder *b)

@@ -153,23 +153,33 @@ static bool alias_holds(const guard_rec *r, const guard_inputs *in)
     return t && t == guard_tensor(in, (uint32_t)r->word);
 }
 
-static inline bool ambient_holds(const uint64_t *expected, const ambient *a)
+static inline uint64_t word_of(const ambient *a, size_t i)
 {
-    uint64_t now[3];
-    memcpy(now, a, sizeof *a);
-    return ((now[0] ^ expected[0]) | (now[1] ^ expected[1]) | (now[2] ^ expected[2])) == 0;
+    uint64_t w;
+    memcpy(&w, (const char *)a + i * sizeof w, sizeof w);
+    return w;
 }
 
-/* Two inputs, both guarded here. */
+static inline bool ambient_holds(const uint64_t *expected, const ambient *a)
+{
+    return ((word_of(a, 0) ^ expected[0]) | (word_of(a, 1) ^ expected[1]) | (word_of(a, 2) ^ expected[2])) == 0;
+}
+
+/* Two inputs, both guarded here. Payloads that differ are two objects, of whatever kind. */
 static inline bool pair_distinct(const guard_inputs *in)
 {
+    if (__builtin_expect(in->n >= 2 && in->at[0].v.tensor != in->at[1].v.tensor, 1))
+        return true;
     const bp_tensor *t = guard_tensor(in, 0);
     return !t || t != guard_tensor(in, 1);
 }
 
-static bool other_holds(const guard_set *g, const guard_rec *r, const guard_inputs *in)
+static bool holds(const guard_set *g, const guard_rec *r, const bp_ctx *c, const guard_inputs *in)
 {
     switch (r->kind) {
+    case GUARD_AMBIENT: return ambient_holds(g->words + r->at, &c->ambient);
+    case GUARD_COUNT: return in->nargs == r->word;
+    case GUARD_TENSOR: return tensor_holds(g, r, in);
     case GUARD_VERSION: return version_holds(r, in);
     case GUARD_ALIAS: return alias_holds(r, in);
     case GUARD_DISTINCT: return distinct_holds(g, r, in);
@@ -179,36 +189,27 @@ static bool other_holds(const guard_set *g, const guard_rec *r, const guard_inpu
     }
 }
 
-/* The kinds that nearly every set has come first. */
-static inline bool holds(const guard_set *g, const guard_rec *r, const bp_ctx *c, const guard_inputs *in)
+static const guard_rec *first_failure(const guard_set *g, const guard_rec *r, const bp_ctx *c, const guard_inputs *in)
 {
-    if (__builtin_expect(r->kind == GUARD_TENSOR, 1))
-        return tensor_holds(g, r, in);
-    if (r->kind == GUARD_AMBIENT)
-        return ambient_holds(g->words + r->at, &c->ambient);
-    if (r->kind == GUARD_COUNT)
-        return in->nargs == r->word;
-    if (r->kind == GUARD_DISTINCT && r->word == 2 && !r->others)
-        return pair_distinct(in);
-    return other_holds(g, r, in);
-}
-
-static HOT const guard_rec *first_failure(const guard_set *g, const bp_ctx *c, const guard_inputs *in)
-{
-    const guard_rec *end = g->recs + g->nrecs;
-    for (const guard_rec *r = g->recs; r < end; r++) {
-        if (__builtin_expect(!holds(g, r, c, in), 0))
+    for (const guard_rec *end = g->recs + g->nrecs; r < end; r++)
+        if (!holds(g, r, c, in))
             return r;
-    }
     return NULL;
 }
 
 const guard_rec *guard_first_failure(const guard_set *g, const bp_ctx *c, const guard_inputs *in)
 {
-    return first_failure(g, c, in);
+    return first_failure(g, g->recs, c, in);
 }
 
 bool guard_check(const guard_set *g, const bp_ctx *c, const guard_inputs *in)
 {
-    return first_failure(g, c, in) == NULL;
+    if (g->ambient && (!ambient_holds(g->ambient, &c->ambient) || in->nargs != g->nargs))
+        return false;
+    for (const guard_rec *r = g->tensors; r < g->behind; r++)
+        if (__builtin_expect(!tensor_holds(g, r, in), 0))
+            return false;
+    if (g->is_pair && !pair_distinct(in))
+        return false;
+    return !g->rest || !first_failure(g, g->rest, c, in);
 }

@@ -30,6 +30,13 @@ typedef struct {
 struct guard_set {
     uint32_t nbytes, nrecs, nsources, nwords;
     const guard_rec *recs;
+    /* What nearly every set begins with, found once: the modes and the number of arguments (NULL: not guarded), then
+     * tensors, then whether the first two inputs are one object. `rest`: the
+     * other records, in their order, or NULL. */
+    const uint64_t *ambient;
+    uint32_t nargs;
+    bool is_pair;
+    const guard_rec *tensors, *behind, *rest;
     const uint64_t *words;
     const uint32_t *names;   /* offset into text, one a source */
     const int32_t *roles;

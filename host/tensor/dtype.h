@@ -6,7 +6,15 @@
 
 typedef struct { const char *torch, *brief, *safetensors; uint8_t nbytes; char cls; } dtype_row; /* cls: B U I F C */
 const dtype_row *dtype_get(bp_dtype d);         /* a row of "?" for an unknown number */
-static inline size_t dtype_size(bp_dtype d) { return dtype_get(d)->nbytes; }
+static inline size_t dtype_size(bp_dtype d)     /* 0 for an unknown number */
+{
+    static const uint8_t SIZES[BP_DTYPE_END] = {
+#define BP_DTYPE_ROW(NAME, number, size, cls, torch, brief, ctype, st) [number] = size,
+#include <backplane/dtype.def>
+#undef BP_DTYPE_ROW
+    };
+    return d > 0 && d < BP_DTYPE_END ? SIZES[d] : 0;
+}
 bool dtype_by_name(const char *torch_or_brief, bp_dtype *out);
 static inline bool dtype_is_float(bp_dtype d) { return d >= BP_F16 && d <= BP_F64; }
 static inline bool dtype_is_complex(bp_dtype d) { return d == BP_C64 || d == BP_C128; }

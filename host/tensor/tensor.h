@@ -108,16 +108,23 @@ static inline void *tensor_ptr(const bp_tensor *t)
     return t->store->data ? (char *)t->store->data + (size_t)t->offset.value * dtype_size(t->dtype) : NULL;
 }
 void tensor_get_meta(const bp_tensor *t, tensor_meta *out); /* borrows the arrays */
-/* Whether t, which is no fake, has this very metadata, the offset too. */
+/* Whether sizes, strides and the offset are all constants. */
+static inline bool meta_is_constant(const tensor_meta *m)
+{
+    int64_t sym = m->offset.sym;
+    for (uint32_t d = 0; d < m->rank; d++)
+        sym |= m->sizes[d].sym | m->strides[d].sym;
+    return sym == 0;
+}
+/* Whether t, which is no fake, has this very metadata, of constants, the offset too. */
 static inline bool tensor_has_meta(const bp_tensor *t, const tensor_meta *m)
 {
     if (t->dtype != m->dtype || t->rank != m->rank || t->device_kind != m->device.kind ||
         t->device_index != m->device.index)
         return false;
-    int64_t differ = (t->offset.value ^ m->offset.value) | m->offset.sym;
+    int64_t differ = t->offset.value ^ m->offset.value;
     for (uint32_t d = 0; d < m->rank; d++)
-        differ |= (t->sizes[d].value ^ m->sizes[d].value) | (t->strides[d].value ^ m->strides[d].value) |
-                  m->sizes[d].sym | m->strides[d].sym;
+        differ |= (t->sizes[d].value ^ m->sizes[d].value) | (t->strides[d].value ^ m->strides[d].value);
     return differ == 0;
 }
 void tensor_get_view(const bp_tensor *t, bp_view *out);
