@@ -1,9 +1,8 @@
 /* The parser of canonical text (docs/ir.md): recursive descent, one function a rule of the grammar.
  *
  * A module that is returned has passed graph_verify; each node's place is its line of the text. */
-#include "host/graph/lex.h"
+#include "host/graph/atom.h"
 #include "host/graph/namer.h"
-#include "host/graph/print.h"
 #include "host/graph/text.h"
 #include "sdk/base/base64.h"
 #include "sdk/base/checked.h"
@@ -34,43 +33,6 @@ static const char *copy_word(parser *p, str w)
 
 /* -- types --------------------------------------------------------------------------------------------------------- */
 
-static bp_status read_dtype(parser *p, bp_dtype *out)
-{
-    const char *names[BP_DTYPE_END];
-    uint32_t n = 0;
-    lex_place at = lex_here(&p->x);
-    str w = lex_word(&p->x);
-    if (!w.n)
-        return lex_unexpected(&p->x, "a data type");
-    for (bp_dtype d = 1; d < BP_DTYPE_END; d++) {
-        if (str_is(w, dtype_get(d)->brief)) {
-            *out = d;
-            return BP_OK;
-        }
-        names[n++] = dtype_get(d)->brief;
-    }
-    return lex_unknown(&p->x, at, "a data type", w, names, n);
-}
-
-static bp_status read_device(parser *p, bp_device *out)
-{
-    static const char *const names[] = {"cpu", "cuda", "fake"};
-    static const int32_t kinds[] = {BP_CPU, BP_CUDA, BP_FAKE_DEVICE};
-    int64_t index = 0;
-    lex_place at = lex_here(&p->x);
-    str w = lex_word(&p->x);
-    if (!w.n)
-        return lex_unexpected(&p->x, "a device");
-    for (uint32_t i = 0; i < 3; i++)
-        if (str_is(w, names[i])) {
-            if (lex_take(&p->x, ':'))
-                TRY(lex_int(&p->x, "the index of a device", 0, &index));
-            *out = (bp_device){kinds[i], (int32_t)(index & 0xff)};
-            return BP_OK;
-        }
-    return lex_unknown(&p->x, at, "a device", w, names, 3);
-}
-
 /* Integers up to a ';' or ']'. */
 static bp_status read_dims(parser *p, const char *what, int64_t least, bp_dim *out, uint32_t *n)
 {
@@ -96,7 +58,7 @@ static bp_status read_type(parser *p, tensor_meta *m)
     m->strides = arena_array(&p->tmp, TENSOR_MAX_RANK, sizeof *m->strides);
     if (!m->sizes || !m->strides)
         return ctx_nomem(p->c);
-    TRY(read_dtype(p, &m->dtype));
+    TRY(atom_dtype(&p->x, &m->dtype));
     TRY(lex_expect(&p->x, '[', "'[' and the sizes"));
     TRY(read_dims(p, "a size", 0, m->sizes, &m->rank));
     if (lex_take(&p->x, ';')) {
@@ -109,7 +71,7 @@ static bp_status read_type(parser *p, tensor_meta *m)
             return p->c->diag.code;
     }
     TRY(lex_expect(&p->x, ']', "',' or ';' or ']'"));
-    return lex_take(&p->x, '@') ? read_device(p, &m->device) : BP_OK;
+    return lex_take(&p->x, '@') ? atom_device(&p->x, &m->device) : BP_OK;
 }
 
 static bp_status push_type(parser *p, metas *out)
@@ -188,120 +150,11 @@ static bp_status read_list(parser *p, bp_value *out)
     return s;
 }
 
-static bp_status read_number(parser *p, bp_value *out)
-{
-    bool is_float;
-    int64_t i = 0;
-    double f = 0;
-    TRY(lex_number(&p->x, &is_float, &i, &f));
-    *out = (bp_value){is_float ? BP_VALUE_FLOAT : BP_VALUE_INT, 0, {0}};
-    if (is_float)
-        out->v.f[0] = f;
-    else
-        out->v.dim.value = i;
-    return BP_OK;
-}
-
-/* A float or an integer as a double. */
-static bp_status read_part(parser *p, double *out)
-{
-    bp_value v;
-    TRY(read_number(p, &v));
-    *out = v.kind == BP_VALUE_FLOAT ? v.v.f[0] : (double)v.v.dim.value;
-    return BP_OK;
-}
-
-static bp_status read_complex(parser *p, bp_value *out)
-{
-    out->kind = BP_VALUE_COMPLEX;
-    TRY(read_part(p, &out->v.f[0]));
-    TRY(lex_expect(&p->x, ',', "',' and the imaginary part"));
-    return read_part(p, &out->v.f[1]);
-}
-
-static bp_status read_format(parser *p, bp_value *out)
-{
-    const char *names[BP_CHANNELS_LAST_3D];
-    lex_place at = lex_here(&p->x);
-    str w = lex_word(&p->x);
-    for (int32_t f = BP_CONTIGUOUS; f <= BP_CHANNELS_LAST_3D; f++) {
-        names[f - 1] = print_memory_format(f, true);
-        if (str_is(w, names[f - 1])) {
-            *out = (bp_value){BP_VALUE_MEMORY_FORMAT, 0, {.i = f}};
-            return BP_OK;
-        }
-    }
-    return lex_unknown(&p->x, at, "a memory format", w, names, BP_CHANNELS_LAST_3D);
-}
-
-static bp_status read_layout(parser *p, bp_value *out)
-{
-    static const char *const names[] = {"strided"};
-    lex_place at = lex_here(&p->x);
-    str w = lex_word(&p->x);
-    *out = (bp_value){BP_VALUE_LAYOUT, 0, {.i = BP_STRIDED}};
-    return str_is(w, names[0]) ? BP_OK : lex_unknown(&p->x, at, "a layout", w, names, 1);
-}
-
-static bp_status read_dtype_value(parser *p, bp_value *out)
-{
-    bp_dtype d = 0;
-    TRY(read_dtype(p, &d));
-    *out = (bp_value){BP_VALUE_DTYPE, 0, {.i = d}};
-    return BP_OK;
-}
-
-static bp_status read_device_value(parser *p, bp_value *out)
-{
-    bp_device d = {0, 0};
-    TRY(read_device(p, &d));
-    *out = (bp_value){BP_VALUE_DEVICE, 0, {.device = d}};
-    return BP_OK;
-}
-
-static bp_status read_word_value(parser *p, bp_value *out)
-{
-    static const struct { const char *name; bp_status (*read)(parser *p, bp_value *out); } forms[] = {
-        {"complex", read_complex}, {"dtype", read_dtype_value}, {"device", read_device_value},
-        {"layout", read_layout},   {"format", read_format}};
-    static const char *const names[] = {"None", "True", "False", "inf", "nan", "complex", "dtype",
-                                        "device", "layout", "format"};
-    lex_place at = lex_here(&p->x);
-    str w = lex_word(&p->x);
-    *out = (bp_value){0};
-    if (str_is(w, "None"))
-        return BP_OK;
-    if (str_is(w, "True") || str_is(w, "False")) {
-        *out = (bp_value){BP_VALUE_BOOL, 0, {.i = w.s[0] == 'T'}};
-        return BP_OK;
-    }
-    for (uint32_t i = 0; i < sizeof forms / sizeof *forms; i++)
-        if (str_is(w, forms[i].name)) {
-            TRY(lex_expect(&p->x, '(', "'('"));
-            TRY(forms[i].read(p, out));
-            return lex_expect(&p->x, ')', "')'");
-        }
-    return lex_unknown(&p->x, at, "a value", w, names, sizeof names / sizeof *names);
-}
-
 static bp_status read_value(parser *p, bp_value *out)
 {
-    char ch = lex_at_end(&p->x) ? 0 : *p->x.at;
-    if (ch == '%')
+    if (lex_is(&p->x, '%'))
         return read_node_ref(p, out);
-    if (ch == '[')
-        return read_list(p, out);
-    if (ch == '"') {
-        *out = (bp_value){BP_VALUE_STRING, 0, {0}};
-        return lex_string(&p->x, &p->tmp, "a string", &out->v.str);
-    }
-    if (ch == '-' || (ch >= '0' && ch <= '9'))
-        return read_number(p, out);
-    lexer ahead = p->x;
-    str w = lex_word(&ahead);
-    if (str_is(w, "inf") || str_is(w, "nan"))
-        return read_number(p, out);
-    return w.n ? read_word_value(p, out) : lex_unexpected(&p->x, "a value");
+    return lex_is(&p->x, '[') ? read_list(p, out) : atom_read(&p->x, &p->tmp, out);
 }
 
 /* -- nodes --------------------------------------------------------------------------------------------------------- */

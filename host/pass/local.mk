@@ -1,1 +1,1 @@
-libhost_la_SOURCES += %D%/formula.h %D%/decomp.h %D%/pass.h
+libhost_la_SOURCES += %D%/formula.c %D%/formula.h %D%/formula_eval.c %D%/formula_tree.h %D%/decomp.h %D%/pass.h
