@@ -32,6 +32,8 @@ unit_tests += %D%/unit/compile/test_toy
 unit_tests += %D%/unit/compile/test_transaction
 tests_unit_compile_test_random_SOURCES = %D%/unit/compile/test_random.c %D%/unit/compile/program.c \
 	%D%/unit/compile/program.h %D%/unit/compile/program.def
+unit_tests += %D%/unit/grad/test_maxflow
+unit_tests += %D%/unit/grad/test_partition
 unit_tests += %D%/unit/guard/test_guard
 unit_tests += %D%/unit/import/test_npy
 unit_tests += %D%/unit/import/test_safetensors

@@ -27,15 +27,21 @@ typedef struct {
 } partition;
 
 enum { PARTITION_DEFAULT, PARTITION_MIN_CUT };
+/* What a caller wants of a node: SAVE, that it is not computed again. With any but NONE in the graph, PARTITION_DEFAULT is a cut as well. */
+enum { PARTITION_TAG_NONE, PARTITION_TAG_SAVE, PARTITION_TAG_RECOMPUTE };
 typedef struct {
     int32_t kind;
-    double memory_budget;           /* 0 .. 1; 1: the cut as it is */
-    bool aggressive_recomputation, recompute_views;
-    int32_t max_dist_from_bw;       /* 1000 */
+    double memory_budget;           /* 0 .. 1 of what the cut saves, inputs aside; 1: the cut as it is */
+    bool aggressive_recomputation;  /* no bans but that of reductions */
+    bool recompute_views;
     bool ban_used_far_apart, ban_long_fusible_chains, ban_materialized_backward, ban_not_in_allowlist, ban_reductions;
+    int32_t max_dist_from_bw;
+    uint8_t (*tag)(void *arg, const graph_node *n); /* NULL: no tags */
+    void *tag_arg;
 } partition_options;
 extern const partition_options PARTITION_DEFAULTS; /* min-cut, with contract.md's values */
 
+/* Errors: INVALID_ARGUMENT for a budget outside of 0 .. 1; INTERNAL for a cut that cannot be made, with the graph. */
 bp_status joint_partition(bp_ctx *c, const joint *j, const partition_options *o, partition *out);
 void partition_fini(partition *p);
 #endif

@@ -1,0 +1,248 @@
+/* A joint graph in two: the forward gives outputs and saved values, the backward takes saved values and tangents.
+ *
+ * Nodes keep their names. What the backward needs and is not saved is computed by both. Random nodes are the forward's
+ * alone, all of them and in order, so that the generator moves as it does in eager execution; so are nodes that may fail
+ * on data, unless a tangent leads to them. */
+#include "host/grad/parts.h"
+#include <stdio.h>
+#include <string.h>
+
+const partition_options PARTITION_DEFAULTS = {
+    .kind = PARTITION_MIN_CUT, .memory_budget = 1, .max_dist_from_bw = 1000,
+    .ban_used_far_apart = true, .ban_long_fusible_chains = true, .ban_materialized_backward = true,
+    .ban_not_in_allowlist = true, .ban_reductions = true,
+};
+
+/* -- copying nodes ------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    parts *p;
+    bp_graph_module *to;
+    node_id *made;        /* by id of the joint: the node of `to`; 0: none yet */
+} copier;
+
+static bool copy_value(copier *k, const bp_value *v, bp_value *out)
+{
+    *out = *v;
+    if (v->kind == BP_VALUE_NODE)
+        out->v.node = k->made[v->v.node];
+    if (v->kind != BP_VALUE_LIST)
+        return v->kind != BP_VALUE_NODE || out->v.node;
+    bp_value *items = arena_array(&k->p->a, v->count, sizeof *items);
+    for (uint32_t i = 0; items && i < v->count; i++)
+        if (!copy_value(k, &v->v.items[i], &items[i]))
+            return false;
+    out->v.items = items;
+    return items != NULL;
+}
+
+/* The node's arguments in terms of `to`; node_spec borrows them. */
+static bp_status spec_of(copier *k, const graph_node *n, node_spec *s)
+{
+    bp_value *args = arena_array(&k->p->a, n->nargs, sizeof *args);
+    node_kwarg *kwargs = arena_array(&k->p->a, n->nkwargs, sizeof *kwargs);
+    bool ok = args && kwargs;
+    for (uint32_t i = 0; ok && i < n->nargs; i++)
+        ok = copy_value(k, &n->args[i], &args[i]);
+    for (uint32_t i = 0; ok && i < n->nkwargs; i++) {
+        kwargs[i].name = n->kwargs[i].name;
+        ok = copy_value(k, &n->kwargs[i].value, &kwargs[i].value);
+    }
+    *s = (node_spec){.op = n->op, .role = n->role, .name = n->name, .target = n->target, .args = args,
+                     .nargs = n->nargs, .kwargs = kwargs, .nkwargs = n->nkwargs, .metas = n->metas,
+                     .nmetas = n->nmetas, .exact_name = true};
+    return ok ? BP_OK : ctx_fail(k->p->c, BP_INTERNAL, "node \"%s\" of a partition reads what is not there", n->name);
+}
+
+static bp_status copy_node(copier *k, node_id id)
+{
+    const graph_node *n = parts_node(k->p, id);
+    node_spec s;
+    TRY(spec_of(k, n, &s));
+    node_id made = k->made[id] = graph_add(&k->to->g, &s);
+    if (made)
+        graph_set_site(&k->to->g, made, n->file, n->line);
+    bp_tensor *constant = n->op == BP_NODE_GET_ATTR ? gm_constant(k->p->j->gm, n->name) : NULL;
+    if (constant)
+        TRY(gm_set_constant(k->p->c, k->to, n->name, constant));
+    return graph_status(k->p->c, &k->to->g);
+}
+
+/* A value that comes from outside: the saved one keeps its name, and a parameter its role. */
+static bp_status take_value(copier *k, node_id id)
+{
+    const graph_node *n = parts_node(k->p, id);
+    bool is_input = n->op == BP_NODE_PLACEHOLDER;
+    node_spec s = {.op = BP_NODE_PLACEHOLDER, .role = is_input ? n->role : BP_ROLE_USER, .name = n->name,
+                   .target = is_input ? n->target : n->name, .metas = n->metas, .nmetas = n->nmetas,
+                   .exact_name = true};
+    k->made[id] = graph_add(&k->to->g, &s);
+    return graph_status(k->p->c, &k->to->g);
+}
+
+static bp_graph_module *module_of(parts *p, const char *part)
+{
+    char name[256];
+    const bp_graph_module *from = p->j->gm;
+    snprintf(name, sizeof name, "%.200s_%s", from->name, part);
+    bp_graph_module *gm = gm_new(p->c, name);
+    for (uint32_t i = 0; gm && i < from->options.len; i++)
+        if (gm_set_option(p->c, gm, from->options.at[i].key, from->options.at[i].value) != BP_OK) {
+            gm_unref(gm);
+            return NULL;
+        }
+    if (gm)
+        gm->code_id = from->code_id;
+    return gm;
+}
+
+/* Outputs first .. last of the joint graph, then, with saves, the saved values. */
+static bp_status give_values(copier *k, uint32_t first, uint32_t last, bool saves)
+{
+    parts *p = k->p;
+    const bp_value *list = &parts_node(p, graph_output_node(p->g))->args[0];
+    bp_value *out = arena_array(&p->a, (size_t)(last - first) + p->n, sizeof *out);
+    uint32_t n = 0;
+    if (!out)
+        return ctx_nomem(p->c);
+    for (uint32_t i = first; i < last; i++)
+        if (!copy_value(k, &list->v.items[i], &out[n++]))
+            return ctx_fail(p->c, BP_INTERNAL, "output %u of graph \"%s\" is not computed", i, k->to->name);
+    for (uint32_t i = 0; saves && i < p->n; i++)
+        if (p->saved[p->nodes[i]])
+            out[n++] = graph_ref(k->made[p->nodes[i]]);
+    graph_output(&k->to->g, out, n);
+    return graph_status(p->c, &k->to->g);
+}
+
+/* -- the two graphs ------------------------------------------------------------------------------------------------ */
+
+static void want(void *arg, node_id n)
+{
+    ((uint8_t *)arg)[n] = 1;
+}
+
+static bp_status make_forward(parts *p, copier *k, uint8_t *needed)
+{
+    uint32_t primals = 0;
+    for (uint32_t i = 0; i < p->n; i++)
+        needed[p->nodes[i]] = (p->is[p->nodes[i]] & PART_FORWARD) || p->saved[p->nodes[i]];
+    for (uint32_t i = p->n; i-- > 0;)
+        if (needed[p->nodes[i]])
+            graph_each_input(p->g, p->nodes[i], want, needed);
+    for (uint32_t i = 0; i < p->n; i++) {
+        node_id id = p->nodes[i];
+        bool is_primal = parts_node(p, id)->op == BP_NODE_PLACEHOLDER && primals++ < p->j->nprimals;
+        if (needed[id] && p->is[id] & PART_TANGENT)
+            return ctx_fail(p->c, BP_INTERNAL, "the forward of \"%s\" would read \"%s\", which only the backward has",
+                            p->j->gm->name, parts_node(p, id)->name);
+        if (is_primal || needed[id])
+            TRY(copy_node(k, id));
+    }
+    return give_values(k, 0, p->j->noutputs, true);
+}
+
+static bp_status make_backward(parts *p, copier *k, const uint8_t *needed)
+{
+    for (uint32_t i = 0; i < p->n; i++)
+        if (p->saved[p->nodes[i]])
+            TRY(take_value(k, p->nodes[i]));
+    for (uint32_t i = 0; i < p->n; i++) {
+        node_id id = p->nodes[i];
+        bool is_tangent = parts_node(p, id)->op == BP_NODE_PLACEHOLDER && p->is[id] & PART_TANGENT;
+        if (is_tangent || (needed[id] && !p->saved[id]))
+            TRY(copy_node(k, id));
+    }
+    return give_values(k, p->j->noutputs, graph_output_count(p->g), false);
+}
+
+static void measure(parts *p, const uint8_t *needed, partition *out)
+{
+    for (uint32_t i = 0; i < p->n; i++) {
+        node_id id = p->nodes[i];
+        out->nsaved += p->saved[id];
+        if (needed[id] && !p->saved[id] && p->is[id] & PART_FORWARD)
+            out->recomputed_flops += parts_flops(p, id);
+    }
+    out->saved_bytes = parts_saved_bytes(p);
+}
+
+static bp_status split(parts *p, uint8_t *needed, partition *out)
+{
+    copier k = {.p = p, .made = arena_array(&p->a, p->g->nodes.len, sizeof *k.made)};
+    uint8_t *in_forward = arena_array(&p->a, p->g->nodes.len, 1);
+    out->forward = module_of(p, "forward");
+    out->backward = out->forward ? module_of(p, "backward") : NULL;
+    if (!k.made || !in_forward || !out->backward)
+        return ctx_nomem(p->c);
+    measure(p, needed, out);
+    k.to = out->forward;
+    TRY(make_forward(p, &k, in_forward));
+    memset(k.made, 0, p->g->nodes.len * sizeof *k.made);
+    k.to = out->backward;
+    return make_backward(p, &k, needed);
+}
+
+/* -- which set ----------------------------------------------------------------------------------------------------- */
+
+static bool has_tags(const parts *p)
+{
+    for (uint32_t i = 0; i < p->n; i++)
+        if (p->tag[p->nodes[i]])
+            return true;
+    return false;
+}
+
+/* The cut, unless it saves more bytes than the default set: its weights favour values near the backward. A caller who
+ * asks for what the cut does with tags or a budget gets it. */
+static bp_status save_cut(parts *p, uint8_t *needed)
+{
+    bool wants_cut = has_tags(p) || p->o->memory_budget < 1;
+    TRY(parts_save_default(p));
+    TRY(parts_close(p, needed));
+    uint64_t bytes = parts_saved_bytes(p);
+    TRY(parts_save_min_cut(p));
+    if (p->o->memory_budget < 1)
+        TRY(parts_keep_budget(p));
+    TRY(parts_close(p, needed));
+    if (wants_cut || parts_saved_bytes(p) <= bytes)
+        return BP_OK;
+    TRY(parts_save_default(p));
+    return parts_close(p, needed);
+}
+
+static bp_status choose(parts *p, uint8_t *needed)
+{
+    if (p->o->kind == PARTITION_MIN_CUT || has_tags(p))
+        return save_cut(p, needed);
+    TRY(parts_save_default(p));
+    return parts_close(p, needed);
+}
+
+bp_status joint_partition(bp_ctx *c, const joint *j, const partition_options *o, partition *out)
+{
+    parts p;
+    *out = (partition){0};
+    if (!(o->memory_budget >= 0 && o->memory_budget <= 1))
+        return ctx_fail(c, BP_INVALID_ARGUMENT, "the memory budget must lie between 0 and 1, and is %g",
+                        o->memory_budget);
+    bp_status st = parts_init(&p, c, j, o);
+    uint8_t *needed = st ? NULL : arena_array(&p.a, p.g->nodes.len, 1);
+    if (!st)
+        st = needed ? choose(&p, needed) : ctx_nomem(c);
+    if (!st)
+        st = split(&p, needed, out);
+    parts_fini(&p);
+    if (st) {
+        diag_while(&c->diag, "partitioning graph \"%s\"", j->gm->name);
+        partition_fini(out);
+    }
+    return st;
+}
+
+void partition_fini(partition *p)
+{
+    gm_unref(p->forward);
+    gm_unref(p->backward);
+    *p = (partition){0};
+}
