@@ -15,6 +15,9 @@ sys.path.insert(0, os.path.join(top, "tests", "lib"))
 from tap import plan, report  # noqa: E402
 
 # (reading, file, text, what it becomes, test that fails, and more pairs of texts)
+FINAL = ("host/compile/call.c", "    if (s == STEP_EAGER && (k.steps.len ||",
+         "    if (s == STEP_EAGER && k.steps.len)\n        ctx_fail(c, BP_INTERNAL, \"final\"), s = STEP_FAILED;\n"
+         "    if (s == STEP_EAGER && (k.steps.len ||")
 FAULTS = [
     ("epilogue: it writes as it reads", "host/compile/commit.c", "if (share_memory(", "if (0 && share_memory(",
      "the_epilogue_reads_before_it_writes"),
@@ -64,10 +67,8 @@ FAULTS = [
      "k->rng_base += n->term->end.rng_total;", "the_generator_is_read_again_behind_a_step"),
     ("handon: a step hands on what it is given", "host/capture/finish.c", "if (!is_made(fs) || !fs->lives)",
      "if (!is_made(fs) || !fs->lives || state->end.nouts)", "nothing_is_recomputed_across_a_commit"),
-    ("final: what fails behind a commit is final", "host/compile/call.c",
-     "    if (s == STEP_EAGER && (k.steps.len ||",
-     "    if (s == STEP_EAGER && k.steps.len)\n        ctx_fail(c, BP_INTERNAL, \"final\"), s = STEP_FAILED;\n"
-     "    if (s == STEP_EAGER && (k.steps.len ||", "a_failure_behind_a_commit_goes_on_there"),
+    ("final: a run that fails behind a commit is final", *FINAL, "a_run_that_fails_behind_a_commit_goes_on_there"),
+    ("final: what fails behind a commit is final", *FINAL, "a_failure_behind_a_commit_goes_on_there"),
 ]
 
 

@@ -49,7 +49,8 @@ static bp_status run_failing(void *state, bp_run *r)
 {
     failing *f = state;
     if (++now->runs[f->link] == now->p->links[f->link][1] && ++now->failed_runs)
-        return bp_run_fail(r, BP_UNAVAILABLE, "run %u fails", atomic_load(&now->runs[f->link]));
+        return bp_run_fail(r, program_is(now->p, "alone") ? BP_OUT_OF_RANGE : BP_UNAVAILABLE, "run %u fails",
+                           atomic_load(&now->runs[f->link]));
     return bp_run_compiled(r, f->inner);
 }
 
@@ -118,6 +119,8 @@ bp_compile_fn links_backend(const program *p)
 {
     if (program_is(p, "fail"))
         return chain_backend;
+    if (program_is(p, "alone"))
+        return first_link;
     return program_is(p, "another") || program_is(p, "elide") ? own_backend : plain_backend;
 }
 

@@ -3,6 +3,7 @@
  *   another        own code, whose float sums round otherwise than the reference's
  *   elide          own code, whose clone gives its input's buffer
  *   fail           a chain of two links that fail at a compile and at a run, then eager
+ *   alone          the first of these, and nobody answers for it: its run says that the data are at fault
  * Each counts its compiles and keeps their graphs as texts, to see that none is compiled twice. */
 #ifndef TESTS_MODEL_LINKS_H
 #define TESTS_MODEL_LINKS_H

@@ -23,6 +23,10 @@ model-rules: %D%/harness$(EXEEXT)
 check-model-nightly: %D%/harness$(EXEEXT)
 	@$(SHELL) $(srcdir)/%D%/random '$(abs_top_builddir)' 5000 $${MODEL_SEED-2}
 
+# Everything that takes long: as many random programs, and a million calls.
+.PHONY: check-nightly
+check-nightly: check-model-nightly check-million check-faults
+
 # Wrong readings of the rules, planted in the host: each fails the test of its rule.
 .PHONY: check-faults
 check-faults: %D%/test_holes$(EXEEXT) %D%/test_steps$(EXEEXT)

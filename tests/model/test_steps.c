@@ -57,6 +57,13 @@ static void behind(bp_ctx *c, bp_frame *f)
         bp_return(f, bp_mul(c, z, 2));
 }
 
+static void printed(bp_ctx *c, bp_frame *f)
+{
+    bp_tensor *x = bp_arg(f, 0, "x");
+    opaque_call(bp_user(f), "print", bp_add_inplace(c, x, 1));
+    bp_return(f, bp_cumsum(c, x, 0));
+}
+
 /* What fails behind a commit goes on there: it prints once. */
 static void unlucky(bp_ctx *c, bp_frame *f)
 {
@@ -97,6 +104,22 @@ HOLE(the_generator_is_read_again_behind_a_step, "exact", drawn, 3, always_one, 0
 HOLE(nothing_is_recomputed_across_a_commit, "exact", behind, 6, nine_or_none, 0, 3, 3, 0, 0, 0, 0, 0)
 HOLE(a_failure_behind_a_commit_goes_on_there, "exact", unlucky, 6, some_bad, 0, 2, 2, 0, 2, 0, 0, 2)
 
+/* The second run is that of the first call's second segment. */
+static void a_run_that_fails_behind_a_commit_goes_on_there(void **state)
+{
+    (void)state;
+    hole h;
+    hole_open(&h, "alone", printed);
+    h.p.links[0][1] = 2;
+    for (uint32_t i = 0; i < 3; i++) {
+        inputs in = always_one(i);
+        hole_call(&h, &in);
+    }
+    assert_int_equal(atomic_load(&h.links.failed_runs), 1);
+    hole_expect(&h, (numbers){2, 2, 0, 1, 0, 0, 1});
+    hole_close(&h);
+}
+
 static void a_nested_callable_is_inlined(void **state)
 {
     (void)state;
@@ -122,6 +145,7 @@ int main(void)
         cmocka_unit_test(the_generator_is_read_again_behind_a_step),
         cmocka_unit_test(nothing_is_recomputed_across_a_commit),
         cmocka_unit_test(a_failure_behind_a_commit_goes_on_there),
+        cmocka_unit_test(a_run_that_fails_behind_a_commit_goes_on_there),
         cmocka_unit_test(a_nested_callable_is_inlined),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -276,6 +276,45 @@ static void c4_3_the_successor_is_guarded_on_sizes_and_aliases_of_results(void *
     bp_callable_unref(g);
 }
 
+static bool unsqueezes;
+
+static void now_and_then_unsqueeze_fn(bp_ctx *c, bp_frame *f)
+{
+    bp_tensor *x = bp_arg(f, 0, "x");
+    ran++;
+    if (unsqueezes)
+        bp_unsqueeze_inplace(c, x, 1);
+}
+
+static void uses_an_input_again(bp_ctx *c, bp_frame *f)
+{
+    bp_tensor *x = bp_arg(f, 0, "x"), *y = bp_mul(c, x, 2);
+    bp_outputs none = {0};
+    bp_args args = {(bp_value[]){bp_arg_of_tensor(x)}, 1};
+    bp_call(c, layout_step, &args, &none);
+    bp_return(f, bp_add(c, y, x));
+    bp_return(f, bp_add(c, x, 1));
+}
+
+/* The step gives nothing, so it is the input alone that tells one successor from the other. */
+static void c4_3_inputs_are_guarded_anew_behind_a_step(void **state)
+{
+    fixture *f = *state;
+    bp_callable *g = QUIET(f, uses_an_input_again);
+    layout_step = disabled(f, now_and_then_unsqueeze_fn, "now_and_then_unsqueeze_fn");
+    for (int i = 0; i < 6; i++) {
+        unsqueezes = i % 2;
+        assert_int_equal(AGREE(f, g, uses_an_input_again, 1, 2, 3), 1);
+    }
+    bp_callable_stats s = stats(f, g);
+    assert_int_equal(s.captures, 3); /* one to the step, and a successor for each of its shapes */
+    assert_int_equal(s.graphs, 3);
+    assert_int_equal(s.hits, 4);
+    assert_int_equal(s.eager_calls, 0);
+    bp_callable_unref(layout_step);
+    bp_callable_unref(g);
+}
+
 /* -- C1.2 ---------------------------------------------------------------------------------------------------------- */
 
 static void stashes(bp_ctx *c, bp_frame *f)
@@ -645,6 +684,7 @@ int main(void)
         T(c4_3_a_result_may_view_what_is_written_later),
         T(c4_3_what_was_asked_before_a_step_is_asked_again),
         T(c4_3_a_step_may_change_layouts_in_place),
+        T(c4_3_inputs_are_guarded_anew_behind_a_step),
         T(c4_3_the_successor_is_guarded_on_sizes_and_aliases_of_results),
         T(c1_2_a_storage_that_a_disabled_function_has_seen_is_committed),
         T(c1_2_a_segment_that_fails_behind_a_commit_resumes_there),
