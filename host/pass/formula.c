@@ -73,6 +73,7 @@ bool expr_is_tensor(const op_row *op, const expr *e)
     case EXPR_RESULT:
     case EXPR_GRAD:
     case EXPR_CALL:
+    case EXPR_CONJ:
     case EXPR_ITEM: return true;
     default: return false;
     }
@@ -197,11 +198,18 @@ static const op_row *unknown_operator(parser *p, lex_place at, const char *targe
     return NULL;
 }
 
+static bool is_conj(parser *p, str w)
+{
+    return str_is(w, "conj") && lex_is(&p->x, '(');
+}
+
 /* The operator behind a word that was read, and its overload if one follows. */
 static const op_row *read_row(parser *p, lex_place at, str w)
 {
     char target[LONGEST_TARGET];
     str overload = {"default", 7};
+    if (is_conj(p, w))
+        w = str_of("conj_physical");
     if (p->x.at < p->x.end && *p->x.at == '.') {
         p->x.at++;
         overload = lex_word(&p->x);
@@ -341,8 +349,9 @@ static bp_status bind(parser *p, expr *e, const call_args *a)
 static expr *read_call(parser *p, lex_place at, str w)
 {
     call_args a = {.npos = 0};
+    bool conj = is_conj(p, w);
     const op_row *row = read_row(p, at, w);
-    expr *e = row ? new_expr(p, EXPR_CALL, at) : NULL;
+    expr *e = row ? new_expr(p, conj ? EXPR_CONJ : EXPR_CALL, at) : NULL;
     if (!e)
         return NULL;
     e->row = row;

@@ -6,7 +6,7 @@
  * A call is NAME or NAME.OVERLOAD of an ATen operator (".default" may be left out), with values as in graph texts; of a
  * call with several results, CALL[1] is the second one. Names are those of the schema's arguments, result or result0
  * ..., grad or grad0 ... . sizes(x), dtype(x), rank(x) and numel(x) read metadata alone. Numbers add, subtract,
- * multiply and divide as in Python. Parsed once, immutable, shared by threads. */
+ * multiply and divide as in Python. conj(x) is x itself where x is real. Parsed once, immutable, shared by threads. */
 #ifndef HOST_PASS_FORMULA_H
 #define HOST_PASS_FORMULA_H
 #include "host/op/op.h"

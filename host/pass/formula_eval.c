@@ -110,6 +110,20 @@ static bp_status call_one(eval *v, const expr *e, uint32_t which, bp_value *out)
     return keep_temp(v, t);
 }
 
+static bp_status conj_of(eval *v, const expr *e, bp_value *out)
+{
+    bp_value args[FORMULA_ARGS];
+    TRY(fill(v, e, args));
+    *out = args[0];
+    if (out->kind != BP_VALUE_TENSOR || !dtype_is_complex(((const bp_tensor *)out->v.tensor)->dtype))
+        return BP_OK;
+    bp_tensor *t = NULL;
+    op_call k = {.op = e->row, .args = args, .nargs = e->nargs, .out = &t, .nout = 1};
+    TRY(op_dispatch(v->c, &k));
+    *out = value_tensor(k.out[0]);
+    return keep_temp(v, k.out[0]);
+}
+
 /* A list that an operator gives, as a list. */
 static bp_status call_list(eval *v, const expr *e, bp_value *out)
 {
@@ -235,6 +249,7 @@ static bp_status value_of(eval *v, const expr *e, bp_value *out)
     case EXPR_CALL:
         return e->row->schema->nreturns == 1 && e->row->schema->returns[0].list ? call_list(v, e, out)
                                                                                 : call_one(v, e, 0, out);
+    case EXPR_CONJ: return conj_of(v, e, out);
     case EXPR_ITEM: return call_one(v, e->parts[0], e->index, out);
     case EXPR_LIST: return list_of(v, e, out);
     case EXPR_ARITH: return arith(v, e, out);

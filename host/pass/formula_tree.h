@@ -8,6 +8,7 @@ enum expr_kind {
     EXPR_VALUE,                         /* value */
     EXPR_ARG, EXPR_RESULT, EXPR_GRAD,   /* number `index` */
     EXPR_CALL,                          /* row, args, parts */
+    EXPR_CONJ,                          /* the same, and of a real tensor that tensor itself */
     EXPR_ITEM,                          /* result `index` of the call parts[0] */
     EXPR_LIST,                          /* args, parts */
     EXPR_SIZES, EXPR_DTYPE, EXPR_RANK, EXPR_NUMEL, /* of parts[0] */

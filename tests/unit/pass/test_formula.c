@@ -72,6 +72,22 @@ static void a_call_computes_over_arguments_results_and_gradients(void **state)
     gives(eval("mul.Tensor", "cat([self, add.Scalar(other, 1), grad], 0)", value_none()), 1, 2);
 }
 
+static void conj_of_a_real_tensor_is_that_tensor(void **state)
+{
+    (void)state;
+    formula *f = parse("mul.Tensor", "conj(self)"), *again = parse("mul.Tensor", "conj(mul.Tensor(self, other))");
+    bp_tensor *real = pair(1, 2), *z = bp_tensor_from(c, BP_C64, 1, (int64_t[]){1}, (float[]){3, 4});
+    bp_value args[] = {value_tensor(real), value_tensor(real)};
+    formula_env env = {args, NULL, NULL, 1};
+    assert_ptr_equal(formula_eval(c, f, &env), real);
+    gives(formula_eval(c, again, &env), 1, 4);
+    args[0] = args[1] = value_tensor(z);
+    gives(formula_eval(c, f, &env), 3, -4);
+    gives(formula_eval(c, again, &env), -7, -24);
+    formula_free(f);
+    formula_free(again);
+}
+
 static void numbers_compute_as_in_python(void **state)
 {
     (void)state;
@@ -244,6 +260,7 @@ int main(void)
 {
     const struct CMUnitTest claims[] = {
         cmocka_unit_test_setup_teardown(a_call_computes_over_arguments_results_and_gradients, begin, end),
+        cmocka_unit_test_setup_teardown(conj_of_a_real_tensor_is_that_tensor, begin, end),
         cmocka_unit_test_setup_teardown(numbers_compute_as_in_python, begin, end),
         cmocka_unit_test_setup_teardown(metadata_stand_for_values, begin, end),
         cmocka_unit_test_setup_teardown(a_result_of_several_is_picked_by_number, begin, end),
