@@ -8,7 +8,7 @@
 /* The seed that PyTorch's generators start with. */
 static const uint64_t DEFAULT_SEED = UINT64_C(67280421310721);
 
-bp_ctx *bp_ctx_new(bp_runtime *rt)
+bp_ctx *ctx_new(bp_runtime *rt)
 {
     rt = rt ? rt : runtime_default();
     bp_ctx *c = rt ? calloc(1, sizeof *c) : NULL;

@@ -33,7 +33,8 @@ struct bp_ctx {
     diag diag;                /* first: most functions touch it */
     bp_runtime *rt;           /* counted */
     ambient ambient;
-    dispatch_mode *modes;     /* top of the stack, NULL: straight to the kernels */
+    dispatch_mode *modes;     /* top of the stack, NULL: straight to the bottom */
+    bp_status (*bottom)(bp_ctx *c, void *op_call); /* below all modes: the tape. NULL: the kernels */
     arena scratch;            /* dies when the outermost operator call ends */
     uint64_t seed, rng_offset; /* the generator: Philox (seed, offset) */
     const char *site_file;    /* where the operator being called was written, or NULL */
@@ -51,6 +52,8 @@ struct bp_ctx {
 #define ctx_fail(c, ...) diag_fail(&(c)->diag, __VA_ARGS__)
 #define ctx_nomem(c) diag_nomem(&(c)->diag)
 #define ctx_ok(c) ((c)->diag.code == BP_OK)
+/* A context without a tape: what bp_ctx_new is made of. */
+bp_ctx *ctx_new(bp_runtime *rt);
 /* The number of the calling thread: unique while it lives, never 0. */
 uint64_t ctx_thread_id(void);
 #endif

@@ -1,3 +1,9 @@
 libhost_la_SOURCES += %D%/derivative.h %D%/tape.h %D%/joint.h
 libhost_la_SOURCES += %D%/maxflow.c %D%/maxflow.h %D%/parts.c %D%/parts.h %D%/parts_cut.c %D%/parts_budget.c \
 	%D%/partition.c
+libhost_la_SOURCES += %D%/rows.def %D%/rows/pointwise.def %D%/rows/reduce.def %D%/rows/view.def %D%/rows/create.def
+libhost_la_SOURCES += %D%/rows/index.def %D%/rows/sort.def %D%/rows/matmul.def %D%/rows/conv.def %D%/rows/norm.def
+libhost_la_SOURCES += %D%/rows/linalg.def %D%/rows/loss.def %D%/rows/fft.def %D%/rows/random.def
+libhost_la_SOURCES += %D%/derivative.c %D%/derivative_call.c %D%/derivative_view.c
+libhost_la_SOURCES += %D%/tape_node.h %D%/tape.c %D%/tape_node.c %D%/tape_save.c %D%/tape_run.c %D%/tape_view.c
+libhost_la_SOURCES += %D%/tape_leaf.c %D%/tape_backward.c %D%/tape_api.c

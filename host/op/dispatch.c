@@ -23,7 +23,7 @@ void mode_pop(bp_ctx *c, dispatch_mode *m)
 static bp_status dispatch_to(bp_ctx *c, dispatch_mode *m, op_call *k)
 {
     if (!m)
-        return op_run_reference(c, k);
+        return c->bottom ? c->bottom(c, k) : op_run_reference(c, k);
     dispatch_mode *top = c->modes;
     c->modes = m->below;
     bp_status st = m->call(c, m, k);

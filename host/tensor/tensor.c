@@ -220,8 +220,11 @@ void tensor_unref(bp_tensor *t)
     scope_forget(t);
     if (t->grad_destroy)
         t->grad_destroy(t->grad);
+    bp_tensor *base = t->base; /* which has none itself */
     storage_unref(t->store);
     free(t);
+    if (base)
+        tensor_unref(base);
 }
 
 /* -- facts --------------------------------------------------------------------------------------------------------- */

@@ -32,7 +32,9 @@ enum {
     TENSOR_WRAPPED_NUMBER = 2,
     TENSOR_IS_LEAF = 4,
     TENSOR_POISONED = 8,
-    TENSOR_VIEW_OF_LEAF = 16 /* recorded as a view of a leaf that requires grad: not to be written in place either */
+    TENSOR_VIEW_OF_LEAF = 16, /* recorded as a view of a leaf that requires grad: not to be written in place either */
+    TENSOR_VIEW_NO_GRAD = 32, /* a view that was made without grad mode */
+    TENSOR_VIEW_OF_MANY = 64  /* one of several views that an operator gave together */
 };
 enum { TENSOR_INLINE_RANK = 5, TENSOR_MAX_RANK = 64 };
 
@@ -46,6 +48,7 @@ struct bp_tensor {
     bp_dim inline_dims[2 * TENSOR_INLINE_RANK];
     uint32_t fake_id;           /* the tracer's handle number; 0: not a fake of a live capture */
     uint32_t trace_epoch;       /* which capture it belongs to */
+    struct bp_tensor *base;     /* of a view: the tensor that it and the other views of it go back to; counted, or NULL */
     void *grad;                 /* the tape's, opaque here */
     void (*grad_destroy)(void *grad);
     const char *file;           /* where it was made, or NULL */

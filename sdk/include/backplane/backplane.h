@@ -153,6 +153,51 @@ BP_EXPORT bp_scalar bp_item_sym(bp_ctx *c, bp_tensor *t);
 BP_EXPORT bp_scalar bp_item_sym_at(bp_ctx *c, bp_tensor *t, const char *file, int32_t line);
 #define bp_item_sym(c, t) bp_item_sym_at((c), (t), __FILE__, __LINE__)
 
+/* -- gradients ----------------------------------------------------------------------------------------------------- */
+
+/* Operators record what requires grad (bp_tensor_set_requires_grad, grad mode); backward gives the gradients. A graph
+ * belongs to one thread at a time; leaves may be shared. While a function is captured these are no part of its graph:
+ * such a call runs eagerly, and says why. */
+enum {
+    BP_RETAIN_GRAPH = 1, /* keep what was saved, so that backward can run again */
+    BP_CREATE_GRAPH = 2, /* gradients can be differentiated; retains the graph too */
+    BP_ALLOW_UNUSED = 4  /* bp_grad: an input that no gradient flows to gets NULL, and is no error */
+};
+
+/* Runs backward from t, and adds to `.grad` of every leaf that requires grad. grad: t's own gradient, of its shape; NULL:
+ * 1, for a t of one real number.
+ * errors: INVALID_ARGUMENT: t does not require grad, or grad does not fit; FAILED_PRECONDITION: what was saved was
+ * written in place since, or freed by an earlier backward; UNIMPLEMENTED: an operator that has no derivative, by name.
+ * What had been added before stays. */
+BP_EXPORT bp_status bp_backward(bp_ctx *c, bp_tensor *t, bp_tensor *grad, uint32_t flags);
+/* The same from n tensors at once. grads: one each, or NULL. */
+BP_EXPORT bp_status bp_backward_all(bp_ctx *c, bp_tensor *const *tensors, bp_tensor *const *grads, uint32_t n,
+                                    uint32_t flags);
+/* Gradients of outputs by inputs, which may be leaves or not; `.grad` is left alone. grads: one an output, or NULL.
+ * out: room for ninputs, filled; owner: the scope. errors: also an input that is not used, unless BP_ALLOW_UNUSED; then
+ * out is all NULL. */
+BP_EXPORT bp_status bp_grad(bp_ctx *c, bp_tensor *const *outputs, bp_tensor *const *grads, uint32_t noutputs,
+                            bp_tensor *const *inputs, uint32_t ninputs, bp_tensor **out, uint32_t flags);
+/* `.grad` of a leaf; NULL: there is none yet. owner: the scope; backward may still add to it in place. */
+BP_EXPORT bp_tensor *bp_tensor_grad(bp_ctx *c, bp_tensor *t);
+/* Makes grad, of t's shape and type, t's `.grad`; NULL: none. t takes a reference. */
+BP_EXPORT bp_status bp_tensor_set_grad(bp_ctx *c, bp_tensor *t, bp_tensor *grad);
+/* 1: no operator that was recorded made t. */
+BP_EXPORT int bp_tensor_is_leaf(const bp_tensor *t);
+/* A hook is told the gradient of t whenever it is complete; it may give another one of the same shape and type in its
+ * place (owned by the scope that is innermost when it is called), or NULL. */
+typedef bp_tensor *(*bp_grad_hook_fn)(bp_ctx *c, bp_tensor *grad, void *arg);
+/* Called when a leaf's `.grad` has been added to. */
+typedef void (*bp_post_hook_fn)(bp_ctx *c, bp_tensor *leaf, void *arg);
+/* Registers a hook, behind those that are there. destroy (may be NULL) is called once: when the hook is removed, its
+ * tensor's history is gone, or this fails. Returns its number, 0 on failure: INVALID_ARGUMENT: t does not require grad,
+ * or (post) is no leaf. */
+BP_EXPORT uint64_t bp_tensor_register_hook(bp_ctx *c, bp_tensor *t, bp_grad_hook_fn hook, void *arg,
+                                           void (*destroy)(void *arg));
+BP_EXPORT uint64_t bp_tensor_register_post_accumulate_hook(bp_ctx *c, bp_tensor *t, bp_post_hook_fn hook, void *arg,
+                                                           void (*destroy)(void *arg));
+BP_EXPORT bp_status bp_tensor_remove_hook(bp_ctx *c, bp_tensor *t, uint64_t hook);
+
 /* -- captured functions -------------------------------------------------------------------------------------------- */
 
 typedef void (*bp_fn)(bp_ctx *c, bp_frame *f);

@@ -1,0 +1,343 @@
+/* Recording: a call whose result requires grad becomes a node, between its arguments' history and its results'.
+ *
+ * The tape acts at the bottom of the stack, or as a mode over a recorder. What is saved is decided before the call, what
+ * was written in place is known after it. A composite runs its parts instead, each of which comes back here. */
+#include "host/grad/tape_node.h"
+#include "host/op/rows.h"
+#include "host/op/run.h"
+#include <string.h>
+
+/* Where the call goes on: to the modes below `self`, or, NULL, to the kernels. */
+static bp_status run_below(bp_ctx *c, dispatch_mode *self, op_call *k)
+{
+    return self ? op_dispatch_below(c, self, k) : op_run_reference(c, k);
+}
+
+typedef struct {
+    bp_ctx *c;
+    dispatch_mode *self;
+    op_call *k;
+    const op_row *op;       /* functional */
+    bp_value *args;         /* the functional row's */
+    bool written;           /* k->op writes argument 0, which is args[0] */
+    uint64_t wanted;        /* arguments that require grad */
+    formula_reads reads;
+    tape_node *n;
+} record;
+
+/* -- looking at arguments ------------------------------------------------------------------------------------------ */
+
+static bp_status refresh(bp_ctx *c, const bp_value *v, bool *any)
+{
+    bp_tensor *t = v->kind == BP_VALUE_TENSOR ? v->v.tensor : NULL;
+    if (t && t->base)
+        TRY(view_refresh(c, t));
+    *any |= t && tape_requires(t);
+    return BP_OK;
+}
+
+static bp_status any_requires(bp_ctx *c, const op_call *k, bool *any)
+{
+    for (uint32_t i = 0; i < k->op->schema->nargs; i++) {
+        const bp_value *v = &k->args[i];
+        TRY(refresh(c, v, any));
+        for (uint32_t j = 0; v->kind == BP_VALUE_LIST && j < v->count; j++)
+            TRY(refresh(c, &v->v.items[j], any));
+    }
+    return BP_OK;
+}
+
+/* -- views --------------------------------------------------------------------------------------------------------- */
+
+static bp_tensor *argument_over(const op_call *k, const storage *s)
+{
+    for (uint32_t i = 0; i < k->op->schema->nargs; i++)
+        for (uint32_t j = 0; j < arg_list_len(k->args, i); j++) {
+            bp_tensor *t = arg_list_tensor(k->args, i, j);
+            if (t && t->store == s)
+                return t;
+        }
+    return NULL;
+}
+
+/* A result that lies in an argument's memory knows the root of its views, so that a write to either reaches both. */
+static void note_views(const bp_ctx *c, const op_call *k)
+{
+    if (k->op->functional || (k->op->flags & OP_NO_GRAD_OUT) || c->ambient.inference_mode)
+        return;
+    for (uint32_t i = 0; i < k->nout; i++) {
+        bp_tensor *t = k->out[i], *from;
+        if (!t || t->base || atomic_load_explicit(&t->store->refs, memory_order_relaxed) == 1)
+            continue;
+        from = argument_over(k, t->store);
+        if (!from || from == t)
+            continue;
+        t->base = tensor_ref(from->base ? from->base : from);
+        if (!c->ambient.grad_enabled || (from->flags & TENSOR_VIEW_NO_GRAD))
+            t->flags |= TENSOR_VIEW_NO_GRAD;
+        if (k->nout > 1 || (from->flags & TENSOR_VIEW_OF_MANY))
+            t->flags |= TENSOR_VIEW_OF_MANY;
+    }
+}
+
+/* -- the node ------------------------------------------------------------------------------------------------------ */
+
+/* The functional row's arguments, by name; the first one by place too. */
+static bp_status functional_args(record *r)
+{
+    const schema *from = r->k->op->schema, *to = r->op->schema;
+    bp_value *args = arena_array(&r->c->scratch, to->nargs, sizeof *args);
+    if (!args)
+        return ctx_nomem(r->c);
+    for (uint32_t i = 0; i < to->nargs; i++) {
+        int32_t j = r->op == r->k->op ? (int32_t)i : schema_find(from, to->args[i].name);
+        j = j < 0 && i == 0 ? 0 : j;
+        args[i] = j >= 0 ? r->k->args[j] : to->args[i].has_default ? to->args[i].default_value : value_none();
+    }
+    r->args = args;
+    return BP_OK;
+}
+
+static void look_at_inputs(record *r, uint32_t ninputs)
+{
+    for (uint32_t i = 0; i < ninputs; i++) {
+        uint32_t arg = 0;
+        bp_tensor *t = grad_input_at(r->args, r->op->schema->nargs, i, &arg);
+        if (t && tape_requires(t))
+            r->wanted |= UINT64_C(1) << (arg & 63);
+    }
+}
+
+static bp_status make_edges(record *r)
+{
+    tape_node *n = r->n;
+    for (uint32_t i = 0; i < n->ninputs; i++) {
+        bp_tensor *t = grad_input_at(r->args, r->op->schema->nargs, i, NULL);
+        if (!t || !tape_requires(t))
+            continue;
+        n->edges[i] = tape_edge_of(r->c, t);
+        TRY(r->c->diag.code);
+    }
+    return BP_OK;
+}
+
+/* What the write will overwrite; NULL: an error. */
+static bp_tensor *copy_of(record *r, bp_tensor *t)
+{
+    bp_ctx *c = r->c;
+    bp_tensor *copy = NULL;
+    uint8_t grad = c->ambient.grad_enabled;
+    c->ambient.grad_enabled = 0;
+    bp_value args[2] = {value_tensor(t), value_none()};
+    op_call k = {.op = op_at(ROW_clone_default), .args = args, .out = &copy, .nout = 1};
+    bp_status st = k.op ? run_below(c, r->self, &k) : ctx_nomem(c);
+    c->ambient.grad_enabled = grad;
+    return st == BP_OK ? k.out[0] : NULL;
+}
+
+/* Before the call: argument 0 of a write in place is kept as it was, if the derivative reads it. */
+static bp_status save_inputs(record *r)
+{
+    bool overwritten = r->written && !(r->op->flags & OP_VIEW) && r->args[0].kind == BP_VALUE_TENSOR;
+    if (!overwritten || !(r->reads.args & 1))
+        return save_args(r->c, r->n, r->args, &r->reads);
+    bp_tensor *self = r->args[0].v.tensor, *old = copy_of(r, self);
+    if (!old)
+        return ctx_ok(r->c) ? ctx_nomem(r->c) : r->c->diag.code;
+    r->args[0].v.tensor = old;
+    bp_status st = save_args(r->c, r->n, r->args, &r->reads);
+    r->args[0].v.tensor = self;
+    tensor_unref(old);
+    return st;
+}
+
+static bp_status begin_node(record *r, const grad_row *row)
+{
+    bp_ctx *c = r->c;
+    uint32_t ninputs = grad_count_inputs(r->args, r->op->schema->nargs);
+    look_at_inputs(r, ninputs);
+    if (row)
+        TRY(grad_reads(c, r->op, r->wanted, &r->reads));
+    if (!(r->n = node_new(c, row ? NODE_OP : NODE_FAIL, ninputs, 0)))
+        return c->diag.code;
+    r->n->op = r->op;
+    r->n->label = r->op->label;
+    TRY(make_edges(r));
+    if (!row)
+        return BP_OK;
+    r->n->u.call.row = row;
+    return save_inputs(r);
+}
+
+/* Whether result i is new, or newly written, and takes part in gradients. */
+static bool is_recorded(const record *r, uint32_t i)
+{
+    const bp_tensor *t = r->k->out[i];
+    return t && tape_requires(t) && tape_differentiable(t->dtype) &&
+           (r->written || argument_over(r->k, t->store) != t);
+}
+
+static bp_status give_history(record *r, uint32_t i)
+{
+    bp_tensor *t = r->k->out[i];
+    if (r->written && t->base && !(r->op->flags & OP_VIEW))
+        return view_wrote(r->c, t, r->n);
+    return tape_set_node(r->c, t, r->n, i);
+}
+
+static bp_status end_node(record *r)
+{
+    bp_ctx *c = r->c;
+    op_call *k = r->k;
+    bool any = false;
+    for (uint32_t i = 0; i < k->nout; i++)
+        any |= is_recorded(r, i);
+    if (!any)
+        return BP_OK;
+    if (!(r->n->results = node_alloc(c, r->n, k->nout * sizeof *r->n->results)))
+        return c->diag.code;
+    r->n->nresults = k->nout;
+    for (uint32_t i = 0; i < k->nout; i++)
+        if (k->out[i])
+            TRY(save_result(c, r->n, i, k->out[i], r->reads.results >> (i & 63) & 1));
+    node_number(r->n);
+    for (uint32_t i = 0; i < k->nout; i++)
+        if (is_recorded(r, i))
+            TRY(give_history(r, i));
+    return BP_OK;
+}
+
+/* A call that fails leaves no result. */
+static bp_status drop_results(op_call *k, bp_status st)
+{
+    for (uint32_t i = 0; i < k->nout; i++) {
+        tensor_unref(k->out[i]);
+        k->out[i] = NULL;
+    }
+    k->nout = 0;
+    return st;
+}
+
+static bp_status run_recorded(record *r, const grad_row *row)
+{
+    bp_status st = begin_node(r, row);
+    if (st == BP_OK)
+        st = run_below(r->c, r->self, r->k);
+    if (st == BP_OK) {
+        note_views(r->c, r->k);
+        st = end_node(r);
+        if (st != BP_OK)
+            drop_results(r->k, st);
+    }
+    node_unref(r->n);
+    return st;
+}
+
+/* -- calls --------------------------------------------------------------------------------------------------------- */
+
+static bp_status check_written(const record *r)
+{
+    const bp_tensor *t = arg_tensor(r->args, 0);
+    const char *how = NULL;
+    if (!r->written || !t)
+        return BP_OK;
+    if (t->flags & TENSOR_VIEW_OF_MANY)
+        how = "one of several views that an operator gave together";
+    const uint8_t leaf = TENSOR_REQUIRES_GRAD | TENSOR_IS_LEAF;
+    if (t->base && (t->base->flags & leaf) == leaf)
+        how = "a view of a leaf that requires grad";
+    if (t->flags & TENSOR_VIEW_NO_GRAD)
+        how = "a view that was made without grad mode";
+    if (!how)
+        return BP_OK;
+    op_fail(r->c, r->k->op, BP_INVALID_ARGUMENT, "argument \"%s\" is %s, and is written in place under grad mode",
+            r->k->op->schema->args[0].name, how);
+    diag_hint(&r->c->diag, "clone() what it is a view of first, or write that itself");
+    return r->c->diag.code;
+}
+
+static RARE bp_status call_taped(bp_ctx *c, dispatch_mode *self, op_call *k)
+{
+    record r = {.c = c, .self = self, .k = k, .op = k->op->functional ? k->op->functional : k->op};
+    r.written = k->op->functional && !k->op->schema->out_variant;
+    if (k->op->schema->out_variant)
+        return run_below(c, self, k);
+    TRY(functional_args(&r));
+    TRY(check_written(&r));
+    const grad_row *row = grad_row_of(r.op);
+    if (!row && composite_is(r.op))
+        return composite_run(c, self, k, r.op, r.args);
+    return run_recorded(&r, row);
+}
+
+static bp_status call(bp_ctx *c, dispatch_mode *self, op_call *k)
+{
+    bool any = false;
+    if (grad_on(c))
+        TRY(any_requires(c, k, &any));
+    if (any && !(k->op->flags & (OP_NO_GRAD_OUT | OP_ITEM)))
+        return call_taped(c, self, k);
+    TRY(run_below(c, self, k));
+    note_views(c, k);
+    return BP_OK;
+}
+
+static bp_status call_at_bottom(bp_ctx *c, void *op_call_)
+{
+    return call(c, NULL, op_call_);
+}
+
+static bp_status call_as_mode(bp_ctx *c, dispatch_mode *self, void *op_call_)
+{
+    return call(c, self, op_call_);
+}
+
+void tape_attach(bp_ctx *c)
+{
+    c->bottom = call_at_bottom;
+}
+
+void tape_mode_init(dispatch_mode *m)
+{
+    *m = (dispatch_mode){.call = call_as_mode, .name = "tape"};
+}
+
+/* -- nodes of other rooms ------------------------------------------------------------------------------------------ */
+
+static bp_status own_node(bp_ctx *c, tape_node *n, bp_tensor *const *inputs, bp_tensor *const *results)
+{
+    if (!(n->u.own.inputs = node_alloc(c, n, n->ninputs * sizeof *n->u.own.inputs)))
+        return c->diag.code;
+    for (uint32_t i = 0; i < n->ninputs; i++) {
+        if (!inputs[i])
+            continue;
+        n->edges[i] = tape_edge_of(c, inputs[i]);
+        if (!node_meta(c, n, inputs[i], &n->u.own.inputs[i]))
+            return c->diag.code;
+    }
+    for (uint32_t i = 0; i < n->nresults; i++)
+        if (results[i])
+            TRY(save_result(c, n, i, results[i], false));
+    node_number(n);
+    for (uint32_t i = 0; i < n->nresults; i++)
+        if (results[i] && tape_differentiable(results[i]->dtype))
+            TRY(tape_set_node(c, results[i], n, i));
+    return c->diag.code;
+}
+
+bp_status tape_record(bp_ctx *c, const tape_fn *fn, void *state, bp_tensor *const *inputs, uint32_t ninputs,
+                      bp_tensor *const *results, uint32_t nresults)
+{
+    tape_node *n = ctx_ok(c) ? node_new(c, NODE_FN, ninputs, nresults) : NULL;
+    if (!n) {
+        if (fn->destroy)
+            fn->destroy(state);
+        return c->diag.code;
+    }
+    n->label = fn->name;
+    n->u.own.fn = fn;
+    n->u.own.state = state;
+    bp_status st = own_node(c, n, inputs, results);
+    node_unref(n);
+    return st;
+}

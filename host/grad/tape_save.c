@@ -1,0 +1,116 @@
+/* Saved values: a node's arguments and results, of which tensors are kept only where a derivative reads their data.
+ *
+ * A node's copy of the arguments names no tensor that is not read: the others are made again as fakes of their metadata.
+ * A saved result is kept as a view without history, so that no node holds itself; it gets its history back when it is
+ * read. Each knows the version of its memory: one that was written since is an error. */
+#include "host/grad/tape_node.h"
+#include <string.h>
+
+/* -- arguments ----------------------------------------------------------------------------------------------------- */
+
+static bool copy_value(bp_ctx *c, tape_node *n, const bp_value *from, bp_value *to)
+{
+    *to = *from;
+    if (from->kind == BP_VALUE_TENSOR)
+        to->v.tensor = NULL;
+    if (from->kind == BP_VALUE_STRING) {
+        size_t nbytes = strlen(from->v.str) + 1;
+        char *copy = node_alloc(c, n, nbytes);
+        if (copy)
+            memcpy(copy, from->v.str, nbytes);
+        to->v.str = copy;
+        return copy != NULL;
+    }
+    if (from->kind != BP_VALUE_LIST || !from->count)
+        return true;
+    bp_value *items = node_alloc(c, n, from->count * sizeof *items);
+    for (uint32_t k = 0; items && k < from->count; k++)
+        if (!copy_value(c, n, &from->v.items[k], &items[k]))
+            return false;
+    to->v.items = items;
+    return items != NULL;
+}
+
+static bp_status save_input(bp_ctx *c, tape_node *n, uint32_t at, bp_tensor *t, bool read)
+{
+    saved *s = &n->u.call.saved[at];
+    s->kind = read ? SAVED_INPUT : SAVED_META;
+    s->version = tape_version(t);
+    if (read) {
+        s->t = tensor_ref(t);
+        n->saves = 1;
+    }
+    return node_meta(c, n, t, &s->meta) ? BP_OK : c->diag.code;
+}
+
+bp_status save_args(bp_ctx *c, tape_node *n, const bp_value *args, const formula_reads *reads)
+{
+    uint32_t nargs = n->op->schema->nargs;
+    n->u.call.args = node_alloc(c, n, nargs * sizeof *args);
+    n->u.call.saved = n->u.call.args ? node_alloc(c, n, n->ninputs * sizeof *n->u.call.saved) : NULL;
+    if (!n->u.call.saved)
+        return c->diag.code;
+    for (uint32_t a = 0; a < nargs; a++)
+        if (!copy_value(c, n, &args[a], &n->u.call.args[a]))
+            return c->diag.code;
+    for (uint32_t i = 0; i < n->ninputs; i++) {
+        uint32_t arg = 0;
+        bp_tensor *t = grad_input_at(args, nargs, i, &arg);
+        TRY(save_input(c, n, i, t, reads->args >> (arg & 63) & 1));
+    }
+    return BP_OK;
+}
+
+bp_status save_result(bp_ctx *c, tape_node *n, uint32_t i, bp_tensor *t, bool read)
+{
+    saved *s = &n->results[i];
+    if (!node_meta(c, n, t, &s->meta))
+        return c->diag.code;
+    s->kind = SAVED_META;
+    s->requires = tape_requires(t);
+    if (!read)
+        return BP_OK;
+    if (!(s->t = tensor_view(c, t, &s->meta)))
+        return c->diag.code;
+    s->kind = SAVED_RESULT;
+    s->version = tape_version(t);
+    n->saves = 1;
+    return BP_OK;
+}
+
+/* -- reading them back --------------------------------------------------------------------------------------------- */
+
+static bp_tensor *moved(bp_ctx *c, const tape_node *n, const saved *s, const char *what)
+{
+    char text[160];
+    ctx_fail(c, BP_FAILED_PRECONDITION,
+             "a tensor that \"%s\" saved for backward was written in place: \"%s\", %s, is at version %llu, expected "
+             "version %llu", n->label, what, tensor_describe(s->t, text, sizeof text),
+             (unsigned long long)tape_version(s->t), (unsigned long long)s->version);
+    if (n->file)
+        diag_detail(&c->diag, "It was saved at %s:%d.", n->file, (int)n->line);
+    diag_hint(&c->diag, "clone() it before it is written, or write it before this operator uses it");
+    return NULL;
+}
+
+bp_tensor *saved_get(bp_ctx *c, tape_node *n, const saved *s, const char *what, uint32_t result)
+{
+    if (s->kind == SAVED_NONE || !ctx_ok(c))
+        return NULL;
+    if (s->kind == SAVED_META)
+        return scope_own(c, tensor_new_fake(c, &s->meta));
+    if (!s->t) {
+        ctx_fail(c, BP_INTERNAL, "\"%s\" of \"%s\" is read after it was freed", what, n->label);
+        return NULL;
+    }
+    if (tape_version(s->t) != s->version)
+        return moved(c, n, s, what);
+    if (s->kind == SAVED_INPUT)
+        return scope_own(c, tensor_ref(s->t));
+    bp_tensor *t = tensor_view(c, s->t, &s->meta);
+    if (t && s->requires && tape_set_node(c, t, n, result) != BP_OK) {
+        tensor_unref(t);
+        t = NULL;
+    }
+    return scope_own(c, t);
+}
