@@ -1,7 +1,8 @@
 /* Recording: a call whose result requires grad becomes a node, between its arguments' history and its results'.
  *
- * The tape acts at the bottom of the stack, or as a mode over a recorder. What is saved is decided before the call, what
- * was written in place is known after it. A composite runs its parts instead, each of which comes back here. */
+ * The tape acts at the bottom of the stack, or as a mode over a recorder. Edges are taken and arguments saved before
+ * the call, since it may write them; results are saved after it. A composite runs its parts instead, each of which comes
+ * back here. */
 #include "host/grad/tape_node.h"
 #include "host/op/rows.h"
 #include "host/op/run.h"
@@ -158,7 +159,7 @@ static bp_status begin_node(record *r, const grad_row *row)
     look_at_inputs(r, ninputs);
     if (row)
         TRY(grad_reads(c, r->op, r->wanted, &r->reads));
-    if (!(r->n = node_new(c, row ? NODE_OP : NODE_FAIL, ninputs, 0)))
+    if (!(r->n = tape_node_new(c, row ? NODE_OP : NODE_FAIL, ninputs, 0)))
         return c->diag.code;
     r->n->op = r->op;
     r->n->label = r->op->label;
@@ -194,13 +195,13 @@ static bp_status end_node(record *r)
         any |= is_recorded(r, i);
     if (!any)
         return BP_OK;
-    if (!(r->n->results = node_alloc(c, r->n, k->nout * sizeof *r->n->results)))
+    if (!(r->n->results = tape_node_alloc(c, r->n, k->nout * sizeof *r->n->results)))
         return c->diag.code;
     r->n->nresults = k->nout;
     for (uint32_t i = 0; i < k->nout; i++)
         if (k->out[i])
             TRY(save_result(c, r->n, i, k->out[i], r->reads.results >> (i & 63) & 1));
-    node_number(r->n);
+    tape_node_number(r->n);
     for (uint32_t i = 0; i < k->nout; i++)
         if (is_recorded(r, i))
             TRY(give_history(r, i));
@@ -229,30 +230,31 @@ static bp_status run_recorded(record *r, const grad_row *row)
         if (st != BP_OK)
             drop_results(r->k, st);
     }
-    node_unref(r->n);
+    tape_node_unref(r->n);
     return st;
 }
 
 /* -- calls --------------------------------------------------------------------------------------------------------- */
 
+/* Views of leaves are the kernels' to refuse, but for those taken before the leaf required grad. */
 static bp_status check_written(const record *r)
 {
     const bp_tensor *t = arg_tensor(r->args, 0);
+    const uint8_t leaf = TENSOR_REQUIRES_GRAD | TENSOR_IS_LEAF;
     const char *how = NULL;
-    if (!r->written || !t)
+    if (!r->written || !t || (t->flags & TENSOR_VIEW_OF_LEAF))
         return BP_OK;
     if (t->flags & TENSOR_VIEW_OF_MANY)
         how = "one of several views that an operator gave together";
-    const uint8_t leaf = TENSOR_REQUIRES_GRAD | TENSOR_IS_LEAF;
     if (t->base && (t->base->flags & leaf) == leaf)
         how = "a view of a leaf that requires grad";
     if (t->flags & TENSOR_VIEW_NO_GRAD)
         how = "a view that was made without grad mode";
     if (!how)
         return BP_OK;
-    op_fail(r->c, r->k->op, BP_INVALID_ARGUMENT, "argument \"%s\" is %s, and is written in place under grad mode",
-            r->k->op->schema->args[0].name, how);
-    diag_hint(&r->c->diag, "clone() what it is a view of first, or write that itself");
+    op_fail(r->c, r->k->op, BP_INVALID_ARGUMENT, "%s is written in place (argument \"%s\")", how,
+            r->k->op->schema->args[0].name);
+    diag_hint(&r->c->diag, "clone() what it is a view of first, or switch grad mode off around the write");
     return r->c->diag.code;
 }
 
@@ -265,8 +267,6 @@ static RARE bp_status call_taped(bp_ctx *c, dispatch_mode *self, op_call *k)
     TRY(functional_args(&r));
     TRY(check_written(&r));
     const grad_row *row = grad_row_of(r.op);
-    if (!row && composite_is(r.op))
-        return composite_run(c, self, k, r.op, r.args);
     return run_recorded(&r, row);
 }
 
@@ -306,19 +306,19 @@ void tape_mode_init(dispatch_mode *m)
 
 static bp_status own_node(bp_ctx *c, tape_node *n, bp_tensor *const *inputs, bp_tensor *const *results)
 {
-    if (!(n->u.own.inputs = node_alloc(c, n, n->ninputs * sizeof *n->u.own.inputs)))
+    if (!(n->u.own.inputs = tape_node_alloc(c, n, n->ninputs * sizeof *n->u.own.inputs)))
         return c->diag.code;
     for (uint32_t i = 0; i < n->ninputs; i++) {
         if (!inputs[i])
             continue;
         n->edges[i] = tape_edge_of(c, inputs[i]);
-        if (!node_meta(c, n, inputs[i], &n->u.own.inputs[i]))
+        if (!tape_node_meta(c, n, inputs[i], &n->u.own.inputs[i]))
             return c->diag.code;
     }
     for (uint32_t i = 0; i < n->nresults; i++)
         if (results[i])
             TRY(save_result(c, n, i, results[i], false));
-    node_number(n);
+    tape_node_number(n);
     for (uint32_t i = 0; i < n->nresults; i++)
         if (results[i] && tape_differentiable(results[i]->dtype))
             TRY(tape_set_node(c, results[i], n, i));
@@ -328,7 +328,7 @@ static bp_status own_node(bp_ctx *c, tape_node *n, bp_tensor *const *inputs, bp_
 bp_status tape_record(bp_ctx *c, const tape_fn *fn, void *state, bp_tensor *const *inputs, uint32_t ninputs,
                       bp_tensor *const *results, uint32_t nresults)
 {
-    tape_node *n = ctx_ok(c) ? node_new(c, NODE_FN, ninputs, nresults) : NULL;
+    tape_node *n = ctx_ok(c) ? tape_node_new(c, NODE_FN, ninputs, nresults) : NULL;
     if (!n) {
         if (fn->destroy)
             fn->destroy(state);
@@ -338,6 +338,6 @@ bp_status tape_record(bp_ctx *c, const tape_fn *fn, void *state, bp_tensor *cons
     n->u.own.fn = fn;
     n->u.own.state = state;
     bp_status st = own_node(c, n, inputs, results);
-    node_unref(n);
+    tape_node_unref(n);
     return st;
 }

@@ -18,7 +18,7 @@ void tape_attach(bp_ctx *c);
  * then this. Backward that is run while both are on the stack is recorded too. */
 void tape_mode_init(dispatch_mode *m);
 /* The edge that gradients of t take: its maker, or its own accumulator if it is a leaf that requires grad. The node is
- * counted: node_unref by tape_edge_drop. */
+ * counted; tape_edge_drop gives it up. */
 tape_edge tape_edge_of(bp_ctx *c, bp_tensor *t);
 void tape_edge_drop(tape_edge e);
 
@@ -32,16 +32,16 @@ typedef struct {
     void (*release)(void *state);
     void (*destroy)(void *state);
 } tape_fn;
-/* Makes the results' history: they become non-leaves that require grad (NULL results, and those of a type that has no
- * gradients, are skipped). Inputs that are NULL or require no grad get no edge. Takes state over, also when it fails. */
+/* Makes the results' history: they become non-leaves that require grad; NULL results, and those of a type that has no
+ * gradients, are skipped. Inputs that are NULL or require no grad get no edge. Takes state over, also on failure. */
 bp_status tape_record(bp_ctx *c, const tape_fn *fn, void *state, bp_tensor *const *inputs, uint32_t ninputs,
                       bp_tensor *const *results, uint32_t nresults);
 
 /* -- backward -- */
 enum { TAPE_RETAIN = 1, TAPE_CREATE = 2, TAPE_ALLOW_UNUSED = 4 };
-/* From roots with their gradients (NULL: ones, for a single number). inputs NULL: into leaves' .grad; else into out, one
- * new reference an input (NULL: it is unused, which is an error without TAPE_ALLOW_UNUSED). TAPE_CREATE retains the
- * graph too. Calls go through the context's modes. */
+/* From roots with their gradients (NULL: ones, for a single number). inputs NULL: into leaves' .grad; else into out, a
+ * new reference for each input (NULL: it is unused, which is an error without TAPE_ALLOW_UNUSED). TAPE_CREATE retains
+ * the graph too. Calls go through the context's modes. */
 bp_status tape_backward(bp_ctx *c, bp_tensor *const *roots, bp_tensor *const *grads, uint32_t nroots,
                         bp_tensor *const *inputs, bp_tensor **out, uint32_t ninputs, uint32_t flags);
 

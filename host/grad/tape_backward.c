@@ -53,7 +53,7 @@ static uint32_t visit_of(task *k, tape_node *n)
         ctx_nomem(k->c);
         return UINT32_MAX;
     }
-    node_ref(n);
+    tape_node_ref(n);
     v->u = k->visits.len;
     return k->visits.len - 1;
 }
@@ -231,9 +231,9 @@ static bp_status pass_on(task *k, tape_node *n, bp_tensor *const *grads)
         any |= wanted[i] = leads_on(k, n->edges[i]);
     bp_status st = !out || !wanted ? ctx_nomem(k->c) : BP_OK;
     if (st == BP_OK && (any || n->kind == NODE_FAIL))
-        st = node_run(k->c, n, grads, wanted, out, k->flags & TAPE_CREATE);
+        st = tape_node_run(k->c, n, grads, wanted, out, k->flags & TAPE_CREATE);
     if (st == BP_OK && !(k->flags & (TAPE_RETAIN | TAPE_CREATE)))
-        node_free_saved(n);
+        tape_node_free_saved(n);
     if (st == BP_OK)
         st = deliver(k, n, out);
     free(out);
@@ -272,7 +272,7 @@ static bp_status run_all(task *k)
         if (k->to_inputs)
             continue;
         map_del_u64(&k->at, (uintptr_t)k->visits.at[v].node);
-        node_unref(k->visits.at[v].node);
+        tape_node_unref(k->visits.at[v].node);
         k->visits.at[v].node = NULL;
     }
     return BP_OK;
@@ -380,7 +380,7 @@ static void task_fini(task *k, bp_status st)
         visit *x = &k->visits.at[i];
         forget_grads(x);
         free(x->captured);
-        node_unref(x->node);
+        tape_node_unref(x->node);
     }
     for (uint32_t i = 0; k->to_inputs && i < k->ninputs; i++) {
         if (k->input_edges)

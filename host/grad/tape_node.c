@@ -26,7 +26,7 @@ void tape_unlock(void)
 
 /* -- memory -------------------------------------------------------------------------------------------------------- */
 
-void *node_alloc(bp_ctx *c, tape_node *n, size_t nbytes)
+void *tape_node_alloc(bp_ctx *c, tape_node *n, size_t nbytes)
 {
     nbytes = (nbytes + sizeof(max_align_t) - 1) & ~(sizeof(max_align_t) - 1);
     node_chunk *m = n->memory;
@@ -45,14 +45,14 @@ void *node_alloc(bp_ctx *c, tape_node *n, size_t nbytes)
     return p;
 }
 
-bool node_meta_copy(bp_ctx *c, tape_node *n, const tensor_meta *m, tensor_meta *out)
+bool tape_node_meta_copy(bp_ctx *c, tape_node *n, const tensor_meta *m, tensor_meta *out)
 {
     *out = *m;
     if (!m->rank) {
         out->sizes = out->strides = NULL;
         return true;
     }
-    if (!(out->sizes = node_alloc(c, n, 2 * m->rank * sizeof *m->sizes)))
+    if (!(out->sizes = tape_node_alloc(c, n, 2 * m->rank * sizeof *m->sizes)))
         return false;
     out->strides = out->sizes + m->rank;
     memcpy(out->sizes, m->sizes, m->rank * sizeof *m->sizes);
@@ -60,14 +60,14 @@ bool node_meta_copy(bp_ctx *c, tape_node *n, const tensor_meta *m, tensor_meta *
     return true;
 }
 
-bool node_meta(bp_ctx *c, tape_node *n, const bp_tensor *t, tensor_meta *out)
+bool tape_node_meta(bp_ctx *c, tape_node *n, const bp_tensor *t, tensor_meta *out)
 {
     tensor_meta m;
     tensor_get_meta(t, &m);
-    return node_meta_copy(c, n, &m, out);
+    return tape_node_meta_copy(c, n, &m, out);
 }
 
-tape_node *node_new(bp_ctx *c, enum node_kind kind, uint32_t ninputs, uint32_t nresults)
+tape_node *tape_node_new(bp_ctx *c, enum node_kind kind, uint32_t ninputs, uint32_t nresults)
 {
     tape_node *n = calloc(1, sizeof *n);
     if (!n) {
@@ -78,10 +78,10 @@ tape_node *node_new(bp_ctx *c, enum node_kind kind, uint32_t ninputs, uint32_t n
     n->kind = (uint8_t)kind;
     n->file = c->site_file;
     n->line = c->site_line;
-    n->edges = node_alloc(c, n, ninputs * sizeof *n->edges);
-    n->results = n->edges ? node_alloc(c, n, nresults * sizeof *n->results) : NULL;
+    n->edges = tape_node_alloc(c, n, ninputs * sizeof *n->edges);
+    n->results = n->edges ? tape_node_alloc(c, n, nresults * sizeof *n->results) : NULL;
     if (!n->results) {
-        node_unref(n);
+        tape_node_unref(n);
         return NULL;
     }
     n->ninputs = ninputs;
@@ -89,14 +89,14 @@ tape_node *node_new(bp_ctx *c, enum node_kind kind, uint32_t ninputs, uint32_t n
     return n;
 }
 
-void node_number(tape_node *n)
+void tape_node_number(tape_node *n)
 {
     n->seq = atomic_fetch_add_explicit(&last_number, 1, memory_order_relaxed) + 1;
 }
 
 /* -- counting ------------------------------------------------------------------------------------------------------ */
 
-tape_node *node_ref(tape_node *n)
+tape_node *tape_node_ref(tape_node *n)
 {
     if (n)
         atomic_fetch_add_explicit(&n->refs, 1, memory_order_relaxed);
@@ -109,14 +109,14 @@ static void drop_saved(saved *s)
     s->t = NULL;
 }
 
-void node_free_saved(tape_node *n)
+void tape_node_free_saved(tape_node *n)
 {
     for (uint32_t i = 0; n->kind == NODE_OP && n->u.call.saved && i < n->ninputs; i++)
         drop_saved(&n->u.call.saved[i]);
     for (uint32_t i = 0; i < n->nresults; i++)
         drop_saved(&n->results[i]);
     if (n->kind == NODE_SCATTER && n->u.view.inner)
-        node_free_saved(n->u.view.inner);
+        tape_node_free_saved(n->u.view.inner);
     if (n->kind == NODE_FN && !n->freed && n->u.own.fn->release)
         n->u.own.fn->release(n->u.own.state);
     n->freed = 1;
@@ -144,7 +144,7 @@ static void hooks_fini(tape_hooks *hooks)
 static void destroy(tape_node *n)
 {
     for (uint32_t i = 0; i < n->ninputs; i++)
-        node_unref(n->edges[i].node);
+        tape_node_unref(n->edges[i].node);
     for (uint32_t i = 0; n->kind == NODE_OP && n->u.call.saved && i < n->ninputs; i++)
         drop_saved(&n->u.call.saved[i]);
     for (uint32_t i = 0; i < n->nresults; i++)
@@ -155,7 +155,7 @@ static void destroy(tape_node *n)
     if (n->kind == NODE_LEAF)
         forget_leaf(n);
     if (n->kind == NODE_SCATTER)
-        node_unref(n->u.view.inner);
+        tape_node_unref(n->u.view.inner);
     for (node_chunk *m = n->memory, *next; m; m = next) {
         next = m->next;
         free(m);
@@ -164,7 +164,7 @@ static void destroy(tape_node *n)
 }
 
 /* What dies while another one is destroyed waits for its turn. */
-void node_unref(tape_node *n)
+void tape_node_unref(tape_node *n)
 {
     static _Thread_local tape_node *dead;
     static _Thread_local bool at_work;
@@ -188,7 +188,7 @@ void node_unref(tape_node *n)
 static void meta_destroy(void *grad)
 {
     tape_meta *m = grad;
-    node_unref(m->node);
+    tape_node_unref(m->node);
     tensor_unref(m->grad);
     hooks_fini(&m->hooks);
     free(m);
@@ -214,11 +214,11 @@ bp_status tape_set_node(bp_ctx *c, bp_tensor *t, tape_node *n, uint32_t index)
     if (!m)
         return c->diag.code;
     tape_node *former = m->node;
-    m->node = node_ref(n);
+    m->node = tape_node_ref(n);
     m->index = index;
     m->version = tape_version(t);
     t->flags = (uint8_t)((t->flags & ~TENSOR_IS_LEAF) | TENSOR_REQUIRES_GRAD);
-    node_unref(former);
+    tape_node_unref(former);
     return BP_OK;
 }
 
@@ -234,15 +234,15 @@ static tape_node *accumulator_of(bp_ctx *c, bp_tensor *t)
     tape_unlock();
     if (refs || !m)
         return refs ? n : NULL;
-    if (!(n = node_new(c, NODE_LEAF, 0, 1)))
+    if (!(n = tape_node_new(c, NODE_LEAF, 0, 1)))
         return NULL;
     n->label = "a leaf";
     n->u.leaf.leaf = tensor_ref(t);
-    if (!node_meta(c, n, t, &n->results[0].meta)) {
-        node_unref(n);
+    if (!tape_node_meta(c, n, t, &n->results[0].meta)) {
+        tape_node_unref(n);
         return NULL;
     }
-    node_number(n);
+    tape_node_number(n);
     tape_lock();
     m->accumulator = n;
     tape_unlock();
@@ -252,13 +252,13 @@ static tape_node *accumulator_of(bp_ctx *c, bp_tensor *t)
 /* The history of a tensor that requires grad, and nobody made under a tape. */
 static tape_node *unknown_maker(bp_ctx *c, bp_tensor *t)
 {
-    tape_node *n = node_new(c, NODE_FAIL, 0, 1);
+    tape_node *n = tape_node_new(c, NODE_FAIL, 0, 1);
     if (!n)
         return NULL;
     n->label = "an operation that was not recorded";
-    node_number(n);
-    if (!node_meta(c, n, t, &n->results[0].meta) || tape_set_node(c, t, n, 0) != BP_OK) {
-        node_unref(n);
+    tape_node_number(n);
+    if (!tape_node_meta(c, n, t, &n->results[0].meta) || tape_set_node(c, t, n, 0) != BP_OK) {
+        tape_node_unref(n);
         return NULL;
     }
     return n;
@@ -272,13 +272,13 @@ tape_edge tape_edge_of(bp_ctx *c, bp_tensor *t)
         return (tape_edge){accumulator_of(c, t), 0};
     tape_meta *m = tape_meta_get(t);
     if (m && m->node)
-        return (tape_edge){node_ref(m->node), m->index};
+        return (tape_edge){tape_node_ref(m->node), m->index};
     return (tape_edge){unknown_maker(c, t), 0};
 }
 
 void tape_edge_drop(tape_edge e)
 {
-    node_unref(e.node);
+    tape_node_unref(e.node);
 }
 
 bool tape_requires_grad(const bp_tensor *t)

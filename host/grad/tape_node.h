@@ -28,7 +28,7 @@ typedef struct {
 /* One tensor that a node had as argument or result. */
 enum saved_kind { SAVED_NONE, SAVED_META, SAVED_INPUT, SAVED_RESULT };
 typedef struct {
-    bp_tensor *t;           /* counted; of a result: the same memory without its history. NULL: metadata alone, or freed */
+    bp_tensor *t;           /* counted; a result's memory without its history. NULL: metadata alone, or freed */
     tensor_meta meta;       /* its arrays live in the node */
     uint64_t version;
     uint8_t kind;
@@ -63,15 +63,15 @@ struct tape_node {
 
 /* -- tape_node.c -- */
 /* One reference; room for its edges and results, which are zero. NULL: out of memory, and the context says so. */
-tape_node *node_new(bp_ctx *c, enum node_kind kind, uint32_t ninputs, uint32_t nresults);
+tape_node *tape_node_new(bp_ctx *c, enum node_kind kind, uint32_t ninputs, uint32_t nresults);
 /* Numbers it, once it has its edges. */
-void node_number(tape_node *n);
-void *node_alloc(bp_ctx *c, tape_node *n, size_t nbytes); /* zeroed, dies with the node */
-bool node_meta(bp_ctx *c, tape_node *n, const bp_tensor *t, tensor_meta *out); /* a copy of t's metadata */
-bool node_meta_copy(bp_ctx *c, tape_node *n, const tensor_meta *m, tensor_meta *out);
-tape_node *node_ref(tape_node *n);
-void node_unref(tape_node *n); /* NULL: nothing. Does not recur */
-void node_free_saved(tape_node *n);
+void tape_node_number(tape_node *n);
+void *tape_node_alloc(bp_ctx *c, tape_node *n, size_t nbytes); /* zeroed, dies with the node */
+bool tape_node_meta(bp_ctx *c, tape_node *n, const bp_tensor *t, tensor_meta *out); /* a copy of t's metadata */
+bool tape_node_meta_copy(bp_ctx *c, tape_node *n, const tensor_meta *m, tensor_meta *out);
+tape_node *tape_node_ref(tape_node *n);
+void tape_node_unref(tape_node *n); /* NULL: nothing. Does not recur */
+void tape_node_free_saved(tape_node *n);
 
 /* What t knows; made when it knows nothing. NULL: out of memory. */
 tape_meta *tape_meta_of(bp_ctx *c, bp_tensor *t);
@@ -97,12 +97,13 @@ bp_tensor *saved_get(bp_ctx *c, tape_node *n, const saved *s, const char *what, 
 /* -- tape_run.c -- */
 /* Gradients of n's inputs from those of its results. wanted: one an input; out: one an input, NULL before, then new
  * references or NULL. Grad mode is the caller's: on under create. */
-bp_status node_run(bp_ctx *c, tape_node *n, bp_tensor *const *grads, const uint8_t *wanted, bp_tensor **out,
+bp_status tape_node_run(bp_ctx *c, tape_node *n, bp_tensor *const *grads, const uint8_t *wanted, bp_tensor **out,
                    bool create);
 
 /* -- tape_composite.c -- */
 bool composite_is(const op_row *op); /* whether it is differentiated by its parts */
-/* Runs k as the parts of the functional row `op` on args, which come back to the tape (the mode `self`, or the bottom). */
+/* Runs k as the parts of the functional row `op` on args; they come back to the tape: to the mode `self`, or, NULL, to
+ * the bottom. */
 bp_status composite_run(bp_ctx *c, dispatch_mode *self, op_call *k, const op_row *op, const bp_value *args);
 
 /* -- tape_view.c -- */

@@ -120,7 +120,7 @@ static bp_status run_kind(bp_ctx *c, tape_node *n, bp_tensor *const *grads, cons
     }
 }
 
-bp_status node_run(bp_ctx *c, tape_node *n, bp_tensor *const *grads, const uint8_t *wanted, bp_tensor **out,
+bp_status tape_node_run(bp_ctx *c, tape_node *n, bp_tensor *const *grads, const uint8_t *wanted, bp_tensor **out,
                    bool create)
 {
     if (!ctx_ok(c))

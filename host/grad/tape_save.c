@@ -1,6 +1,6 @@
 /* Saved values: a node's arguments and results, of which tensors are kept only where a derivative reads their data.
  *
- * A node's copy of the arguments names no tensor that is not read: the others are made again as fakes of their metadata.
+ * Of tensors that are not read a node keeps metadata; they are made again as fakes when the derivative runs.
  * A saved result is kept as a view without history, so that no node holds itself; it gets its history back when it is
  * read. Each knows the version of its memory: one that was written since is an error. */
 #include "host/grad/tape_node.h"
@@ -15,7 +15,7 @@ static bool copy_value(bp_ctx *c, tape_node *n, const bp_value *from, bp_value *
         to->v.tensor = NULL;
     if (from->kind == BP_VALUE_STRING) {
         size_t nbytes = strlen(from->v.str) + 1;
-        char *copy = node_alloc(c, n, nbytes);
+        char *copy = tape_node_alloc(c, n, nbytes);
         if (copy)
             memcpy(copy, from->v.str, nbytes);
         to->v.str = copy;
@@ -23,7 +23,7 @@ static bool copy_value(bp_ctx *c, tape_node *n, const bp_value *from, bp_value *
     }
     if (from->kind != BP_VALUE_LIST || !from->count)
         return true;
-    bp_value *items = node_alloc(c, n, from->count * sizeof *items);
+    bp_value *items = tape_node_alloc(c, n, from->count * sizeof *items);
     for (uint32_t k = 0; items && k < from->count; k++)
         if (!copy_value(c, n, &from->v.items[k], &items[k]))
             return false;
@@ -40,14 +40,14 @@ static bp_status save_input(bp_ctx *c, tape_node *n, uint32_t at, bp_tensor *t, 
         s->t = tensor_ref(t);
         n->saves = 1;
     }
-    return node_meta(c, n, t, &s->meta) ? BP_OK : c->diag.code;
+    return tape_node_meta(c, n, t, &s->meta) ? BP_OK : c->diag.code;
 }
 
 bp_status save_args(bp_ctx *c, tape_node *n, const bp_value *args, const formula_reads *reads)
 {
     uint32_t nargs = n->op->schema->nargs;
-    n->u.call.args = node_alloc(c, n, nargs * sizeof *args);
-    n->u.call.saved = n->u.call.args ? node_alloc(c, n, n->ninputs * sizeof *n->u.call.saved) : NULL;
+    n->u.call.args = tape_node_alloc(c, n, nargs * sizeof *args);
+    n->u.call.saved = n->u.call.args ? tape_node_alloc(c, n, n->ninputs * sizeof *n->u.call.saved) : NULL;
     if (!n->u.call.saved)
         return c->diag.code;
     for (uint32_t a = 0; a < nargs; a++)
@@ -64,7 +64,7 @@ bp_status save_args(bp_ctx *c, tape_node *n, const bp_value *args, const formula
 bp_status save_result(bp_ctx *c, tape_node *n, uint32_t i, bp_tensor *t, bool read)
 {
     saved *s = &n->results[i];
-    if (!node_meta(c, n, t, &s->meta))
+    if (!tape_node_meta(c, n, t, &s->meta))
         return c->diag.code;
     s->kind = SAVED_META;
     s->requires = tape_requires(t);

@@ -21,10 +21,10 @@ static bp_status fill_view(bp_ctx *c, tape_node *n, bp_tensor *t)
 {
     n->label = "a view";
     n->edges[0] = tape_edge_of(c, t->base);
-    if (!node_meta(c, n, t->base, &n->u.view.base) || !node_meta(c, n, t, &n->u.view.part))
+    if (!tape_node_meta(c, n, t->base, &n->u.view.base) || !tape_node_meta(c, n, t, &n->u.view.part))
         return c->diag.code;
     TRY(save_result(c, n, 0, t, false));
-    node_number(n);
+    tape_node_number(n);
     return tape_set_node(c, t, n, 0);
 }
 
@@ -32,9 +32,9 @@ bp_status view_refresh(bp_ctx *c, bp_tensor *t)
 {
     if (!is_stale(t))
         return BP_OK;
-    tape_node *n = node_new(c, NODE_VIEW, 1, 1);
+    tape_node *n = tape_node_new(c, NODE_VIEW, 1, 1);
     bp_status st = n ? fill_view(c, n, t) : c->diag.code;
-    node_unref(n);
+    tape_node_unref(n);
     return st;
 }
 
@@ -44,23 +44,23 @@ static bp_status fill_scatter(bp_ctx *c, tape_node *s, bp_tensor *t, tape_node *
     s->file = inner->file;
     s->line = inner->line;
     s->saves = inner->saves;
-    s->u.view.inner = node_ref(inner);
+    s->u.view.inner = tape_node_ref(inner);
     s->edges[0] = tape_edge_of(c, t->base);
     TRY(c->diag.code);
     for (uint32_t i = 1; i < inner->ninputs; i++)
-        s->edges[i] = (tape_edge){node_ref(inner->edges[i].node), inner->edges[i].index};
-    if (!node_meta(c, s, t->base, &s->u.view.base) || !node_meta(c, s, t, &s->u.view.part))
+        s->edges[i] = (tape_edge){tape_node_ref(inner->edges[i].node), inner->edges[i].index};
+    if (!tape_node_meta(c, s, t->base, &s->u.view.base) || !tape_node_meta(c, s, t, &s->u.view.part))
         return c->diag.code;
     TRY(save_result(c, s, 0, t->base, false));
-    node_number(s);
+    tape_node_number(s);
     return tape_set_node(c, t->base, s, 0);
 }
 
 bp_status view_wrote(bp_ctx *c, bp_tensor *t, tape_node *inner)
 {
-    tape_node *s = node_new(c, NODE_SCATTER, inner->ninputs, 1);
+    tape_node *s = tape_node_new(c, NODE_SCATTER, inner->ninputs, 1);
     bp_status st = s ? fill_scatter(c, s, t, inner) : c->diag.code;
-    node_unref(s);
+    tape_node_unref(s);
     return st;
 }
 
@@ -73,7 +73,7 @@ static bp_status run_scatter(bp_ctx *c, tape_node *n, bp_tensor *g, const uint8_
     const tensor_meta *base = &n->u.view.base, *part = &n->u.view.part;
     bp_tensor *grads[1] = {grad_view(c, g, base, part)};
     TRY(c->diag.code);
-    TRY(node_run(c, inner, grads, wanted, out, create));
+    TRY(tape_node_run(c, inner, grads, wanted, out, create));
     bp_tensor *self = scope_own(c, out[0]);
     out[0] = NULL;
     bp_tensor *whole = wanted[0] ? grad_scatter(c, g, self, base, part) : NULL;
