@@ -10,6 +10,7 @@ static const cli_option options[] = {
     {"--check-fake", NULL, "also compare the shape rules with what came out, strides included"},
     {"--functionalize", NULL, "run each case as a captured function; also compare the inputs that it writes"},
     {"--round-trip", NULL, "print each graph, read it back and print it again: the texts must be equal"},
+    {"--grad", NULL, "only graphs with recorded gradients: these, by the eager tape"},
     {"--strides", NULL, "also compare strides with PyTorch's"},
     {"--list-unsupported", NULL, "at the end, each reason and how often it was met"},
     {"-v", NULL, "also name the cases that passed by the wider-type rule or by nodes"},
@@ -41,6 +42,7 @@ int verb_golden(cli *k, int argc, char **argv)
     o.check_fake = cli_has(k, "--check-fake");
     o.functionalize = cli_has(k, "--functionalize");
     o.round_trip = cli_has(k, "--round-trip");
+    o.grad = cli_has(k, "--grad");
     o.check_strides = cli_has(k, "--strides");
     o.list_unsupported = cli_has(k, "--list-unsupported");
     o.verbose = cli_has(k, "-v");

@@ -82,6 +82,8 @@ static void say_case(const golden_case *k, const json_t *j, const char *what, co
 static bool is_wanted(const golden_options *o, const json_t *j)
 {
     const json_t *nodes = json_object_get(j, "nodes");
+    if (o->grad && !json_object_get(j, "grad_inputs"))
+        return false;
     if (!o->op || strstr(case_name(j), o->op))
         return true;
     for (size_t i = 0; i < json_array_size(nodes); i++) {
@@ -113,6 +115,8 @@ static void count_case(golden_case *k, golden_counts *n, const json_t *j, golden
     if (v == CASE_UNSUPPORTED) {
         n->unsupported++;
         count_reason(n, why);
+        if (k->o->verbose && k->o->grad)
+            say_case(k, j, "unsupported: ", why);
         return;
     }
     n->passed++;
@@ -121,7 +125,7 @@ static void count_case(golden_case *k, golden_counts *n, const json_t *j, golden
     n->by_nodes += v == CASE_BY_NODES;
     n->defined += v == CASE_DEFINED;
     n->unvalued += v == CASE_UNVALUED;
-    n->gradients += json_object_get(j, "grad_inputs") != NULL;
+    n->gradients += !k->o->grad && json_object_get(j, "grad_inputs") != NULL;
     if (k->eagerly && k->o->verbose)
         say_case(k, j, "eagerly: ", "it declined to be captured");
     if (v == CASE_BY_WIDER && k->o->verbose)

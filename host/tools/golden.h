@@ -10,6 +10,7 @@ typedef struct {
     bool functionalize;    /* each case runs as a captured function on the eager backend; inputs written are compared */
     bool round_trip;       /* graphs: printed to canonical text, read back and printed again, nothing changes */
     bool check_strides;    /* also strides against those that PyTorch recorded */
+    bool grad;             /* graphs: only those with recorded gradients, and these gradients alone */
     bool verbose;          /* also a line for each case that passed by the wider-type rule or by nodes */
     bool list_unsupported; /* at the end, a line for each reason */
     bp_write_fn_ write;    /* lines of the report, whole */

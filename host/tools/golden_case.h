@@ -87,4 +87,7 @@ typedef struct {
 } golden_call;
 /* *eagerly: the function declined, and ran as it is. */
 bp_status golden_run_captured(bp_ctx *c, const golden_call *k, bool *eagerly);
+/* -- golden_grad.c -- */
+/* The gradients of one graph, by the eager tape, against the recorded ones. */
+golden_verdict golden_run_grad(golden_case *k, const golden_call *call, const json_t *j, buf *why);
 #endif

@@ -362,6 +362,9 @@ static golden_verdict run_built(graph_case *r, const json_t *j, buf *why)
         return CASE_UNSUPPORTED;
     }
     bool wrong = false;
+    golden_call call = {.gm = r->gm, .inputs = r->inputs.at, .ninputs = r->inputs.len};
+    if (r->k->o->grad)
+        return graph_verify(r->k->c, r->gm) ? golden_judge_error(r->k, why) : golden_run_grad(r->k, &call, j, why);
     if (!find_kinds(r) || graph_verify(r->k->c, r->gm) || execute(r, why, &wrong))
         return golden_judge_error(r->k, why);
     if (wrong || (r->k->o->round_trip && !judge_text(r, why)))

@@ -1,0 +1,132 @@
+/* Gradients of a graph case: its recorded inputs require grad, it runs under the tape, and backward from the recorded
+ * gradients of its outputs must give the recorded gradients of its inputs. No gradient is None, not zeros. */
+#include "host/grad/tape.h"
+#include "host/tools/golden_case.h"
+#include <stdlib.h>
+
+typedef struct {
+    golden_case *k;
+    const golden_call *call;
+    bp_tensor **outputs, **roots, **grads, **wanted, **got;
+    uint32_t noutputs, nroots, nwanted;
+    buf *why;
+} grad_case;
+
+static bool make_room(grad_case *g, const json_t *j)
+{
+    g->noutputs = graph_output_count(&g->call->gm->g);
+    g->nroots = (uint32_t)json_array_size(json_object_get(j, "differentiable_outputs"));
+    g->nwanted = (uint32_t)json_array_size(json_object_get(j, "grad_inputs_of"));
+    g->outputs = calloc(g->noutputs + 1, sizeof *g->outputs);
+    g->roots = calloc(g->nroots + 1, sizeof *g->roots);
+    g->grads = calloc(g->nroots + 1, sizeof *g->grads);
+    g->wanted = calloc(g->nwanted + 1, sizeof *g->wanted);
+    g->got = calloc(g->nwanted + 1, sizeof *g->got);
+    return g->outputs && g->roots && g->grads && g->wanted && g->got;
+}
+
+static void grad_case_fini(grad_case *g)
+{
+    for (uint32_t i = 0; g->outputs && i < g->noutputs; i++)
+        tensor_unref(g->outputs[i]);
+    for (uint32_t i = 0; g->got && i < g->nwanted; i++)
+        tensor_unref(g->got[i]);
+    free(g->outputs);
+    free(g->roots);
+    free(g->grads);
+    free(g->wanted);
+    free(g->got);
+}
+
+/* Item i of a list of numbers; UINT32_MAX when it is none. */
+static uint32_t index_at(const json_t *list, uint32_t i)
+{
+    const json_t *n = json_array_get(list, i);
+    return json_is_integer(n) ? (uint32_t)json_integer_value(n) : UINT32_MAX;
+}
+
+static bool mark_inputs(grad_case *g, const json_t *j)
+{
+    for (uint32_t i = 0; i < g->nwanted; i++) {
+        uint32_t at = index_at(json_object_get(j, "grad_inputs_of"), i);
+        if (at >= g->call->ninputs)
+            return golden_bad(g->k, "grad_inputs_of[%u] is no input", i);
+        g->wanted[i] = g->call->inputs[at];
+        g->wanted[i]->flags |= TENSOR_REQUIRES_GRAD;
+    }
+    return true;
+}
+
+static bool find_roots(grad_case *g, const json_t *j)
+{
+    for (uint32_t i = 0; i < g->nroots; i++) {
+        uint32_t at = index_at(json_object_get(j, "differentiable_outputs"), i);
+        if (at >= g->noutputs || !g->outputs[at])
+            return golden_bad(g->k, "differentiable_outputs[%u] is no output", i);
+        g->roots[i] = g->outputs[at];
+        if (!(g->grads[i] = golden_read_tensor(g->k, json_array_get(json_object_get(j, "grad_outputs"), i))))
+            return false;
+    }
+    return true;
+}
+
+static bool judge_one(grad_case *g, const json_t *j, uint32_t i)
+{
+    const bp_tensor *got = g->got[i];
+    const golden_bounds strict = {0};
+    golden_diff d = {.equal = json_is_null(j) && !got};
+    if (d.equal)
+        return true;
+    if (json_is_null(j) || !got) {
+        buf_printf(g->why, "gradient %u is %s, expected %s", i, got ? "a tensor" : "None", got ? "None" : "a tensor");
+        return false;
+    }
+    const bp_tensor *want = golden_read_tensor(g->k, j);
+    if (!want)
+        return false;
+    golden_compare(got, want, &strict, &d);
+    if (!d.equal)
+        buf_printf(g->why, "gradient %u %s", i, d.text);
+    return d.equal;
+}
+
+static bool judge(grad_case *g, const json_t *j)
+{
+    const json_t *want = json_object_get(j, "grad_inputs");
+    for (uint32_t i = 0; i < g->nwanted; i++)
+        if (!judge_one(g, json_array_get(want, i), i))
+            return false;
+    return true;
+}
+
+static bp_status run(grad_case *g)
+{
+    const golden_call *k = g->call;
+    return graph_run(g->k->c, k->gm, k->inputs, k->ninputs, g->outputs, g->noutputs, NULL, NULL);
+}
+
+static golden_verdict run_grad(grad_case *g, const json_t *j)
+{
+    bp_ctx *c = g->k->c;
+    if (!mark_inputs(g, j))
+        return CASE_FAILED;
+    if (run(g) != BP_OK)
+        return golden_judge_error(g->k, g->why);
+    if (!find_roots(g, j))
+        return CASE_FAILED;
+    if (tape_backward(c, g->roots, g->grads, g->nroots, g->wanted, g->got, g->nwanted, TAPE_ALLOW_UNUSED) != BP_OK)
+        return golden_judge_error(g->k, g->why);
+    return judge(g, j) ? CASE_PASSED : CASE_FAILED;
+}
+
+golden_verdict golden_run_grad(golden_case *k, const golden_call *call, const json_t *j, buf *why)
+{
+    grad_case g = {.k = k, .call = call, .why = why};
+    golden_verdict v = CASE_FAILED;
+    if (make_room(&g, j))
+        v = run_grad(&g, j);
+    else
+        golden_bad(k, "out of memory");
+    grad_case_fini(&g);
+    return v;
+}
