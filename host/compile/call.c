@@ -68,7 +68,10 @@ bp_status function_run(bp_ctx *c, bp_fn fn, void *user, const bp_args *inputs, b
     return st;
 }
 
-static bp_status record_step(bp_ctx *c, trace *t, const bp_callable *g, const bp_args *inputs, bp_outputs *outs)
+typedef struct { const char *file; int32_t line; } place_of_call; /* file NULL: not known */
+
+static bp_status record_step(bp_ctx *c, trace *t, const bp_callable *g, const bp_args *inputs, bp_outputs *outs,
+                             place_of_call at)
 {
     char reason[256];
     bp_tensor **results;
@@ -77,7 +80,11 @@ static bp_status record_step(bp_ctx *c, trace *t, const bp_callable *g, const bp
     step_spec s = {.fn = g->fn, .user = g->user, .reason = reason};
     s.args = inputs ? inputs->at : NULL;
     s.nargs = inputs ? inputs->n : 0;
-    TRY(trace_step(t, &s, &results, &n));
+    c->site_file = at.file;
+    c->site_line = at.line;
+    bp_status st = trace_step(t, &s, &results, &n);
+    c->site_file = NULL;
+    TRY(st);
     TRY(outputs_reserve(c, outs, n));
     for (uint32_t i = 0; i < n; i++)
         outs->at[i] = results[i];
@@ -86,13 +93,13 @@ static bp_status record_step(bp_ctx *c, trace *t, const bp_callable *g, const bp
 
 /* A callable that is called under capture: inlined, its own backend and options aside (C6.5). A disabled one must run
  * as it is: an opaque step (C4.2). */
-static bp_status run_inlined(bp_ctx *c, bp_callable *g, const bp_args *inputs, bp_outputs *outs)
+static bp_status run_inlined(bp_ctx *c, bp_callable *g, const bp_args *inputs, bp_outputs *outs, place_of_call at)
 {
     capture_slot *slot = capture_slot_get(c);
     if (!slot)
         return c->diag.code;
     if (g->disabled)
-        return record_step(c, slot->current, g, inputs, outs);
+        return record_step(c, slot->current, g, inputs, outs, at);
     log_line(c->rt, LOG_capture, "\"%s\" is inlined; its backend \"%s\" is not asked", g->code->is.name,
              backend_name(g->backend));
     if (slot->depth >= INLINE_DEPTH)
@@ -259,7 +266,8 @@ RARE static bp_status call_from_resumed(bp_ctx *c, bp_callable *g, const bp_args
     return c->diag.code;
 }
 
-bp_status bp_call(bp_ctx *c, bp_callable *g, const bp_args *inputs, bp_outputs *outputs)
+bp_status bp_call_at(bp_ctx *c, bp_callable *g, const bp_args *inputs, bp_outputs *outputs, const char *file,
+                     int32_t line)
 {
     if (!ctx_ok(c))
         return c->diag.code;
@@ -268,13 +276,13 @@ bp_status bp_call(bp_ctx *c, bp_callable *g, const bp_args *inputs, bp_outputs *
     TRY(check_owner(c));
     TRY(args_check(c, inputs));
     if (capture_current(c))
-        return run_inlined(c, g, inputs, outputs);
+        return run_inlined(c, g, inputs, outputs, (place_of_call){file, line});
     if (capture_resumed(c))
         return call_from_resumed(c, g, inputs, outputs);
     return call_now(c, g, inputs, outputs);
 }
 
-bp_tensor *bp_call1(bp_ctx *c, bp_callable *g, uint32_t n, bp_tensor *const *inputs)
+bp_tensor *bp_call1_at(bp_ctx *c, bp_callable *g, uint32_t n, bp_tensor *const *inputs, const char *file, int32_t line)
 {
     if (!ctx_ok(c))
         return NULL;
@@ -286,10 +294,24 @@ bp_tensor *bp_call1(bp_ctx *c, bp_callable *g, uint32_t n, bp_tensor *const *inp
     bp_args args = {at, n};
     bp_tensor *one = NULL;
     bp_outputs outs = {&one, 0, 1};
-    bp_status st = bp_call(c, g, &args, &outs);
+    bp_status st = bp_call_at(c, g, &args, &outs, file, line);
     if (at != few)
         free(at);
     if (st == BP_OK && outs.n != 1)
         ctx_fail(c, BP_INVALID_ARGUMENT, "bp_call1: the function gives %u results, and one is expected", outs.n);
     return ctx_ok(c) ? one : NULL;
+}
+
+/* -- for callers that name no place -------------------------------------------------------------------------------- */
+
+#undef bp_call
+bp_status bp_call(bp_ctx *c, bp_callable *g, const bp_args *inputs, bp_outputs *outputs)
+{
+    return bp_call_at(c, g, inputs, outputs, NULL, 0);
+}
+
+#undef bp_call1
+bp_tensor *bp_call1(bp_ctx *c, bp_callable *g, uint32_t n, bp_tensor *const *inputs)
+{
+    return bp_call1_at(c, g, n, inputs, NULL, 0);
 }

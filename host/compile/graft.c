@@ -111,7 +111,7 @@ static void note_break(call *k, const tree_node *n)
 {
     if (n->term->kind == ITEM_END)
         return;
-    bool known = n->term->file != NULL; /* bp_call names no place */
+    bool known = n->term->file != NULL; /* calls through the function bp_call name none */
     const char *file = known ? n->term->file : k->g->code->is.file;
     int32_t line = known ? n->term->line : k->g->code->is.line;
     char reason[320];
@@ -173,8 +173,11 @@ static step refuse(call *k, const trace *t)
         return STEP_OK;
     if (k->g->fullgraph || !config_int(k->c->rt, KEY_SUPPRESS_ERRORS))
         return STEP_FAILED;
-    log_warn(k->c->rt, "%s; suppress_errors is set, and the call runs eagerly", k->c->diag.message);
-    return call_eager_on_error(k);
+    log_warn(k->c->rt, "%s; suppress_errors is set, and such calls run eagerly", k->c->diag.message);
+    if (k->c->diag.code == BP_RESOURCE_EXHAUSTED)
+        return call_eager_on_error(k);
+    diag_clear(&k->c->diag);
+    return STEP_OK; /* what was captured before it ends in a leaf */
 }
 
 /* A path that is too long goes on eagerly behind its last break (C2.4). */

@@ -1,7 +1,7 @@
 """What a call that hits costs. Without an argument: the limits, in instructions, as tests. With `show`: a table of
 times beside PyTorch's, where this Python has one.
 
-A dispatch is bp_call from entry to exit, without what the compiled object's own run takes (which makes its output).
+A dispatch is bp_call_at from entry to exit, without what the compiled object's own run takes (which makes its output).
 The samples of what a plugin may only read (host/backend/watch.c) are part of it.
 The cost of a tensor is the growth from 10 to 100 inputs, by one. Limits hold for builds at -O2, the default."""
 import os
@@ -30,7 +30,7 @@ def hits(inputs, entries=1, breaks=0, program=PROGRAM):
 
 def dispatch(p):
     """Instructions of one dispatch."""
-    return (p.of("bp_call") - p.of("bench_run")) / CALLS
+    return (p.of("bp_call_at") - p.of("bench_run")) / CALLS
 
 
 def makefile_value(name):

@@ -269,10 +269,17 @@ static inline bp_value bp_arg_of_str(const char *s) { bp_value v = {BP_VALUE_STR
 typedef struct { bp_tensor **at; uint32_t n, cap; } bp_outputs;
 
 /* Calls g. inputs: its arguments in order. outputs: filled; at most cap when at is the caller's array, else allocated
- * in the scope. Inputs that the function writes are written only when the whole call has succeeded. */
+ * in the scope. Inputs that the function writes are written only when the whole call has succeeded. The macro names
+ * the place, for reports of opaque steps; the function of that name does not. */
 BP_EXPORT bp_status bp_call(bp_ctx *c, bp_callable *g, const bp_args *inputs, bp_outputs *outputs);
+BP_EXPORT bp_status bp_call_at(bp_ctx *c, bp_callable *g, const bp_args *inputs, bp_outputs *outputs, const char *file,
+                               int32_t line);
+#define bp_call(c, ...) bp_call_at((c), __VA_ARGS__, __FILE__, __LINE__)
 /* Tensors only, one result: the common case. NULL: an error. */
 BP_EXPORT bp_tensor *bp_call1(bp_ctx *c, bp_callable *g, uint32_t n, bp_tensor *const *inputs);
+BP_EXPORT bp_tensor *bp_call1_at(bp_ctx *c, bp_callable *g, uint32_t n, bp_tensor *const *inputs, const char *file,
+                                 int32_t line);
+#define bp_call1(c, ...) bp_call1_at((c), __VA_ARGS__, __FILE__, __LINE__)
 /* Runs fn eagerly, as a callable that is never captured would. */
 BP_EXPORT bp_status bp_run_eager(bp_ctx *c, bp_fn fn, void *user, const bp_args *inputs, bp_outputs *outputs);
 

@@ -66,6 +66,42 @@ static void c5_1_suppressed_errors_run_eagerly(void **state)
     bp_callable_unref(g);
 }
 
+static bp_callable *bump;
+
+static void bump_fn(bp_ctx *c, bp_frame *f)
+{
+    bp_add_inplace(c, bp_arg(f, 0, "x"), 1);
+}
+
+/* What precedes the read is compiled, and every call goes on for real there. */
+static void reads_behind_a_step(bp_ctx *c, bp_frame *f)
+{
+    bp_tensor *x = bp_arg(f, 0, "x"), *y = bp_mul(c, x, 2);
+    bp_outputs none = {0};
+    bp_value v = bp_arg_of_tensor(x);
+    float first = 0;
+    if (bp_is_true(c, bp_gt(c, bp_sum(c, y), 0)))
+        bp_call(c, bump, &(bp_args){&v, 1}, &none);
+    bp_tensor_read(c, bp_slice(c, x, .end = BP_SCALAR(1)), &first, sizeof first);
+    bp_return(f, bp_mul(c, y, (double)first));
+}
+
+static void c5_1_a_suppressed_error_is_remembered(void **state)
+{
+    fixture *f = *state;
+    assert_int_equal(bp_set_config(f->c, "suppress_errors", "yes"), BP_OK);
+    bump = bp_compile(f->c, bump_fn, &(bp_compile_options){.disable = 1});
+    bp_callable *g = COMPILE(f, reads_behind_a_step);
+    for (int i = 0; i < 4; i++) {
+        EXPECT_FLOATS(f, CALL(f, g, FLOATS(f, 1, 2)).at[0], 4, 8);
+        EXPECT_FLOATS(f, CALL(f, g, FLOATS(f, -1, -2)).at[0], 2, 4);
+    }
+    assert_int_equal(stats(f, g).captures, 3); /* to the break and the step, behind it, and the other outcome */
+    assert_int_equal(stats(f, g).resumed, 8);
+    bp_callable_unref(g);
+    bp_callable_unref(bump);
+}
+
 /* -- C5.2 ---------------------------------------------------------------------------------------------------------- */
 
 static int global_number = 1;
@@ -388,6 +424,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
         T(c5_1_tensors_from_outside_are_refused_with_the_ways_out),
         T(c5_1_suppressed_errors_run_eagerly),
+        T(c5_1_a_suppressed_error_is_remembered),
         T(c5_2_check_capture_finds_what_no_guard_sees),
         T(c5_3_a_fake_that_outlives_its_capture_is_reported_and_void),
         T(c5_4_an_impure_function_is_reported_once_and_runs_eagerly),
