@@ -1,30 +1,29 @@
 /* The table of derivatives, and the run of a row: from gradients of results to gradients of inputs.
  *
  * Texts are parsed at a row's first use, by whichever thread comes first, and live as long as the process. */
-#include "host/grad/derivative.h"
+#include "host/grad/rows.h"
 #include "host/op/rows.h"
 #include <backplane/backplane.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define GRAD(id, text)
-#define GRAD_FN(id, function, reads) bp_status function(bp_ctx *c, grad_call *g);
-#define GRAD_ZERO(id)
-#include "host/grad/rows.def"
-#undef GRAD
-#undef GRAD_FN
-#undef GRAD_ZERO
-
 static const grad_row table[ROW_COUNT] = {
 #define GRAD(id, words) [ROW_##id] = {.text = (words)},
 #define GRAD_FN(id, function, names) [ROW_##id] = {.fn = (function), .reads = (names)},
 #define GRAD_ZERO(id) [ROW_##id] = {.zero = true},
+#define GRAD_NONE(id, reason) [ROW_##id] = {.none = (reason)},
 #include "host/grad/rows.def"
 #undef GRAD
 #undef GRAD_FN
 #undef GRAD_ZERO
+#undef GRAD_NONE
 };
+
+const char *grad_none_of(const op_row *op)
+{
+    return op && op->number < ROW_COUNT ? table[op->number].none : NULL;
+}
 
 const grad_row *grad_row_of(const op_row *op)
 {

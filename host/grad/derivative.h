@@ -3,6 +3,7 @@
  *   GRAD(id, "self: formula; other: formula")   what is not named gets no gradient
  *   GRAD_FN(id, function, "self, result0")      C; what it reads as data: arguments and results by name
  *   GRAD_ZERO(id)                               differentiable, and its gradient is zeros (sign, floor)
+ *   GRAD_NONE(id, "reason")                     has no derivative, and why
  *
  * A gradient may have the shape of the broadcast result, and a wider type: the engine sums and casts it to the
  * argument's (the real part, where the argument is real and the gradient complex). A row is asked only when some
@@ -35,10 +36,13 @@ typedef struct {
     grad_fn fn;                 /* GRAD_FN's, or NULL */
     const char *reads;          /* GRAD_FN's */
     bool zero;
+    const char *none;           /* GRAD_NONE's reason */
 } grad_row;
 
-/* NULL: no row. op: a functional row. */
+/* NULL: no row, or one of GRAD_NONE. op: a functional row. */
 const grad_row *grad_row_of(const op_row *op);
+/* Why an operator has no derivative; NULL: no row of GRAD_NONE. */
+const char *grad_none_of(const op_row *op);
 /* What the row reads as data when the gradients of those arguments are asked for (bit i: argument i of the schema). */
 bp_status grad_reads(bp_ctx *c, const op_row *op, uint64_t wanted, formula_reads *out);
 /* Evaluates the row of g->op: fills g->out, each owned by the innermost scope, already summed and cast to its input. */

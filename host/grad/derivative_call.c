@@ -112,6 +112,8 @@ static bp_dims dims(const bp_dim *at, uint32_t n)
 
 bp_tensor *grad_zeros(bp_ctx *c, const bp_tensor *t)
 {
+    if (!t)
+        return NULL;
     return bp_aten_zeros_default(c, dims(t->sizes, t->rank), t->dtype, 0, tensor_device(t), (bp_scalar){0});
 }
 

@@ -43,6 +43,13 @@ static bp_status save_input(bp_ctx *c, tape_node *n, uint32_t at, bp_tensor *t, 
     return tape_node_meta(c, n, t, &s->meta) ? BP_OK : c->diag.code;
 }
 
+/* Statistics that the call is about to move are not what its derivative wants. */
+static bool is_read(const op_row *op, const bp_value *args, const formula_reads *reads, uint32_t arg)
+{
+    bool moved = (op->flags & OP_MOVES_STATS) && (arg == 3 || arg == 4) && arg_bool(args, 5);
+    return !moved && (reads->args >> (arg & 63) & 1);
+}
+
 bp_status save_args(bp_ctx *c, tape_node *n, const bp_value *args, const formula_reads *reads)
 {
     uint32_t nargs = n->op->schema->nargs;
@@ -56,7 +63,7 @@ bp_status save_args(bp_ctx *c, tape_node *n, const bp_value *args, const formula
     for (uint32_t i = 0; i < n->ninputs; i++) {
         uint32_t arg = 0;
         bp_tensor *t = grad_input_at(args, nargs, i, &arg);
-        TRY(save_input(c, n, i, t, reads->args >> (arg & 63) & 1));
+        TRY(save_input(c, n, i, t, is_read(n->op, args, reads, arg)));
     }
     return BP_OK;
 }
