@@ -2,13 +2,38 @@
  *
  * This file alone is built with contraction of multiply and add: how a sum of products rounds is not promised. */
 #include "host/op/reference/gemm.h"
+#include "host/base/isa.h"
 #include "host/base/parallel.h"
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { GEMM_MR = 6, GEMM_MC = 96, GEMM_NC = 256, GEMM_KC = 256 };
+enum { GEMM_MR = 6, GEMM_NR_BYTES = 128, GEMM_MC = 96, GEMM_NC = 256, GEMM_KC = 256 };
 enum { GEMM_BYTES = 8 * (GEMM_MC * GEMM_NC + GEMM_MC * GEMM_KC + GEMM_KC * GEMM_NC + GEMM_NC) };
+
+/* A tile, c[MR][NR] += a[k][MR] * b[k][NR], in vectors of so many bytes; ldc is a multiple of NR, everything is aligned
+ * to 64 bytes. It takes two vectors of columns at once: the twelve sums stay in registers and hide how long one takes.
+ * Each sum goes in the order of k. */
+#define GEMM_ROWS(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5)
+#define GEMM_LOAD(i) vec s##i = *(vec *)(to + (i) * ldc), t##i = *(vec *)(to + (i) * ldc + N);
+#define GEMM_ADD(i) s##i += row[i] * y, t##i += row[i] * z;
+#define GEMM_STORE(i) *(vec *)(to + (i) * ldc) = s##i, *(vec *)(to + (i) * ldc + N) = t##i;
+#define GEMM_TILE(fn, target, bytes)                                                                      \
+    target static void fn(int64_t k, const T *a, const T *b, T *c, int64_t ldc)                           \
+    {                                                                                                     \
+        typedef T vec __attribute__((vector_size(bytes), may_alias));                                     \
+        enum { N = (bytes) / sizeof(T), NR = GEMM_NR_BYTES / sizeof(T) };                                 \
+        for (int64_t x = 0; x < NR; x += 2 * N) {                                                         \
+            T *to = c + x;                                                                                \
+            const T *row = a, *from = b + x;                                                              \
+            GEMM_ROWS(GEMM_LOAD)                                                                          \
+            for (int64_t p = 0; p < k; p++, row += GEMM_MR, from += NR) {                                 \
+                const vec y = *(const vec *)from, z = *(const vec *)(from + N);                           \
+                GEMM_ROWS(GEMM_ADD)                                                                       \
+            }                                                                                             \
+            GEMM_ROWS(GEMM_STORE)                                                                         \
+        }                                                                                                 \
+    }
 
 /* A block of the result: where it starts, its size, and the length of its rows in the accumulator. */
 typedef struct { int64_t batch, i, j, m, n, ld; } gemm_block;
@@ -55,7 +80,7 @@ static void run_block(const gemm_job *j, int64_t rows, int64_t cols, int64_t tas
     gemm_block g = {.batch = task / (rows * cols), .i = task / cols % rows * GEMM_MC, .j = task % cols * GEMM_NC};
     g.m = j->m - g.i < GEMM_MC ? j->m - g.i : GEMM_MC;
     g.n = j->n - g.j < GEMM_NC ? j->n - g.j : GEMM_NC;
-    g.ld = (g.n + 15) / 16 * 16;
+    g.ld = (g.n + 31) / 32 * 32; /* whole tiles, whatever the type */
     switch (dtype_accumulate(j->dtype)) {
     case BP_F32: block_f32(j, &g, memory); break;
     case BP_F64: block_f64(j, &g, memory); break;

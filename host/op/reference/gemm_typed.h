@@ -2,53 +2,39 @@
  *
  * Before: T, the type; NAME(x), the suffixed name; ACC, T's dtype; SCALE(s), a bp_scalar as T. A block of the result is
  * MC x NC at most and passes over k in steps of KC; a tile of it, MR x NR, stays in registers. */
-typedef T NAME(vec) __attribute__((vector_size(64), may_alias));
-enum { NAME(NR) = 64 / sizeof(T) };
+enum { NAME(NR) = GEMM_NR_BYTES / sizeof(T) };
 
-/* c[MR][NR] += a[k][MR] * b[k][NR]; ldc is a multiple of NR, everything is aligned to 64 bytes. */
-static inline __attribute__((always_inline)) void NAME(tile_body)(int64_t k, const T *a, const T *b, T *c, int64_t ldc)
-{
-    NAME(vec) *r0 = (NAME(vec) *)c, *r1 = (NAME(vec) *)(c + ldc), *r2 = (NAME(vec) *)(c + 2 * ldc);
-    NAME(vec) *r3 = (NAME(vec) *)(c + 3 * ldc), *r4 = (NAME(vec) *)(c + 4 * ldc), *r5 = (NAME(vec) *)(c + 5 * ldc);
-    NAME(vec) s0 = *r0, s1 = *r1, s2 = *r2, s3 = *r3, s4 = *r4, s5 = *r5;
-    for (int64_t p = 0; p < k; p++, a += GEMM_MR, b += NAME(NR)) {
-        NAME(vec) y = *(const NAME(vec) *)b;
-        s0 += a[0] * y;
-        s1 += a[1] * y;
-        s2 += a[2] * y;
-        s3 += a[3] * y;
-        s4 += a[4] * y;
-        s5 += a[5] * y;
-    }
-    *r0 = s0, *r1 = s1, *r2 = s2, *r3 = s3, *r4 = s4, *r5 = s5;
-}
-
-static void NAME(tile_plain)(int64_t k, const T *a, const T *b, T *c, int64_t ldc)
-{
-    NAME(tile_body)(k, a, b, c, ldc);
-}
-#if defined(__x86_64__)
-__attribute__((target("avx2,fma"))) static void NAME(tile_avx2)(int64_t k, const T *a, const T *b, T *c, int64_t ldc)
-{
-    NAME(tile_body)(k, a, b, c, ldc);
-}
-__attribute__((target("avx512f,avx512dq"))) static void NAME(tile_avx512)(int64_t k, const T *a, const T *b, T *c,
-                                                                          int64_t ldc)
-{
-    NAME(tile_body)(k, a, b, c, ldc);
-}
+GEMM_TILE(NAME(tile_plain), , 16)
+#ifdef ISA_X86
+GEMM_TILE(NAME(tile_avx2), ISA_TARGET_AVX2, 32)
+GEMM_TILE(NAME(tile_avx512), ISA_TARGET_AVX512, 64)
 #endif
 
 typedef void (*NAME(tile_fn))(int64_t k, const T *a, const T *b, T *c, int64_t ldc);
 static NAME(tile_fn) NAME(tile_pick)(void)
 {
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq"))
-        return NAME(tile_avx512);
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        return NAME(tile_avx2);
-#endif
+#ifdef ISA_X86
+    isa_level level = isa_get();
+    return level == ISA_AVX512 ? NAME(tile_avx512) : level == ISA_AVX2 ? NAME(tile_avx2) : NAME(tile_plain);
+#else
     return NAME(tile_plain);
+#endif
+}
+
+/* What pack does, for lines that lie side by side in panels of NR. */
+static void NAME(pack_across)(T *dst, const T *src, int64_t step, int64_t lines, int64_t k)
+{
+    for (int64_t base = 0; base < lines; base += NAME(NR)) {
+        size_t some = (size_t)(lines - base < NAME(NR) ? lines - base : NAME(NR));
+        for (int64_t p = 0; p < k; p++, dst += NAME(NR)) {
+            if (some == NAME(NR)) {
+                memcpy(dst, src + base + p * step, NAME(NR) * sizeof(T));
+            } else {
+                memcpy(dst, src + base + p * step, some * sizeof(T));
+                memset(dst + some, 0, (NAME(NR) - some) * sizeof(T));
+            }
+        }
+    }
 }
 
 /* `lines` lines of k elements, in panels of `width` lines with line the fast index; missing lines are zeros. */
@@ -56,6 +42,10 @@ static void NAME(pack)(T *dst, int64_t width, bp_dtype dtype, const char *src, i
                        int64_t lines, int64_t k)
 {
     int64_t size = (int64_t)dtype_size(dtype);
+    if (line == 1 && width == NAME(NR) && dtype == ACC) {
+        NAME(pack_across)(dst, (const void *)src, step, lines, k);
+        return;
+    }
     for (int64_t base = 0; base < lines; base += width, dst += width * k) {
         for (int64_t r = 0; r < width; r++) {
             if (base + r < lines)
