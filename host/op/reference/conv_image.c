@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COLUMN_BYTES = 4 << 20 };
+enum { COLUMN_BYTES = 512 << 10 }; /* they stay in a core's cache until they are multiplied */
 
 static int64_t volume(const int64_t *n) { return n[0] * n[1] * n[2]; }
 static int64_t lines_of(const conv_geometry *g) { return g->y[0] * g->y[1]; }
@@ -26,26 +26,39 @@ static int64_t clamp(int64_t v, int64_t high) { return v < 0 ? 0 : v > high ? hi
 /* Rounded up; b is positive. */
 static int64_t divide_up(int64_t a, int64_t b) { return a >= 0 ? (a + b - 1) / b : -(-a / b); }
 
-static span span_of(const conv_geometry *g, int64_t row, int64_t line)
+/* What the spans of a row have in common: its element of the window, the elements that it meets in a line, and where
+ * its channel and the first of them lie. */
+typedef struct { int64_t z, y, lo, hi, at; } row_of_window;
+
+static row_of_window row_at(const conv_geometry *g, int64_t row)
 {
     int64_t kx = row % g->k[2], ky = row / g->k[2] % g->k[1], kz = row / (g->k[2] * g->k[1]) % g->k[0];
-    int64_t channel = row / volume(g->k);
-    int64_t z = line / g->y[1] * g->stride[0] - g->pad[0] + kz * g->dilation[0];
-    int64_t y = line % g->y[1] * g->stride[1] - g->pad[1] + ky * g->dilation[1];
     int64_t first = kx * g->dilation[2] - g->pad[2];
+    row_of_window r = {kz * g->dilation[0] - g->pad[0], ky * g->dilation[1] - g->pad[1],
+                       clamp(divide_up(-first, g->stride[2]), g->y[2]),
+                       clamp(divide_up(g->x[2] - first, g->stride[2]), g->y[2]),
+                       row / volume(g->k) * volume(g->x) + first};
+    if (r.hi < r.lo)
+        r.hi = r.lo;
+    return r;
+}
+
+static span span_of(const conv_geometry *g, const row_of_window *r, int64_t line)
+{
+    int64_t z = line / g->y[1] * g->stride[0] + r->z, y = line % g->y[1] * g->stride[1] + r->y;
     if (z < 0 || z >= g->x[0] || y < 0 || y >= g->x[1])
         return (span){0, 0, 0};
-    span s = {clamp(divide_up(-first, g->stride[2]), g->y[2]), clamp(divide_up(g->x[2] - first, g->stride[2]), g->y[2]),
-              ((channel * g->x[0] + z) * g->x[1] + y) * g->x[2] + first};
-    if (s.hi < s.lo)
-        s.hi = s.lo;
-    return s;
+    return (span){r->lo, r->hi, r->at + (z * g->x[1] + y) * g->x[2]};
 }
 
 /* -- windows to columns and back -- */
 
 static void copy_strided(char *to, const char *from, int64_t step, int64_t n, size_t size)
 {
+    if (step == 1) {
+        memcpy(to, from, (size_t)n * size);
+        return;
+    }
     switch (size) {
 #define COPY(bytes)                                                                     \
     case bytes:                                                                         \
@@ -66,8 +79,9 @@ static void gather(const conv_geometry *g, size_t size, const char *x, int64_t l
 {
     int64_t width = g->y[2], rows = window(g);
     for (int64_t row = 0; row < rows; row++) {
+        const row_of_window r = row_at(g, row);
         for (int64_t l = 0; l < lines; l++, columns += (size_t)width * size) {
-            span s = span_of(g, row, line + l);
+            span s = span_of(g, &r, line + l);
             memset(columns, 0, (size_t)s.lo * size);
             memset(columns + (size_t)s.hi * size, 0, (size_t)(width - s.hi) * size);
             if (s.hi > s.lo)
@@ -84,8 +98,9 @@ static void gather(const conv_geometry *g, size_t size, const char *x, int64_t l
         T *x = image;                                                                                            \
         int64_t rows = window(g);                                                                                \
         for (int64_t row = 0; row < rows; row++) {                                                               \
+            const row_of_window r = row_at(g, row);                                                              \
             for (int64_t l = 0; l < lines; l++, from += g->y[2]) {                                               \
-                span s = span_of(g, row, line + l);                                                              \
+                span s = span_of(g, &r, line + l);                                                               \
                 for (int64_t o = s.lo; o < s.hi; o++)                                                            \
                     x[s.at + o * g->stride[2]] += from[o];                                                       \
             }                                                                                                    \
@@ -104,8 +119,9 @@ static void scatter_half(const conv_geometry *g, bp_dtype dtype, const void *col
     bp_half *x = image;
     int64_t rows = window(g);
     for (int64_t row = 0; row < rows; row++) {
+        const row_of_window r = row_at(g, row);
         for (int64_t l = 0; l < lines; l++, from += g->y[2]) {
-            span s = span_of(g, row, line + l);
+            span s = span_of(g, &r, line + l);
             for (int64_t o = s.lo; o < s.hi; o++) {
                 bp_half *to = &x[s.at + o * g->stride[2]];
                 dtype_store(dtype, to, num_add(dtype_load(dtype, to), dtype_load(dtype, &from[o])));
