@@ -3,6 +3,7 @@
 #include "host/op/reference/fold.h"
 #include "host/base/parallel.h"
 #include "host/op/reference/vector.h"
+#include <string.h>
 
 enum { ELEMENT_MAX = 16, RESULTS_MAX = 2, GRAIN = 16384, LINE = 256, NARROW = 8 };
 
@@ -25,18 +26,7 @@ typedef struct {
 
 static fold_fn pick(const fold_table *t, bp_dtype d)
 {
-    switch (loop_type(d)) {
-    case BP_U8: return t->u8;
-    case BP_I8: return t->i8;
-    case BP_I16: return t->i16;
-    case BP_I32: return t->i32;
-    case BP_I64: return t->i64;
-    case BP_F32: return t->f32;
-    case BP_F64: return t->f64;
-    case BP_C64: return t->c64;
-    case BP_C128: return t->c128;
-    default: return NULL;
-    }
+    LOOP_BY_TYPE(t, d)
 }
 
 /* Adds a dimension inside the ones before it; merged when it continues the last. */
@@ -100,47 +90,54 @@ static void store(const folding *w, int64_t i, const fold_state *s)
     }
 }
 
-/* Outputs that lie side by side in what is folded are taken together, line by line. */
-static bool has_lines(const folding *w)
+/* Outputs whose elements lie side by side with one another's are taken together, line by line. */
+static bool goes_across(const folding *w)
 {
-    return w->f->line && w->direct && w->loop == BP_F32 && w->folded.n && w->kept.n &&
-           w->kept.steps[w->kept.n - 1] == 1 && w->kept.sizes[w->kept.n - 1] >= NARROW;
+    return w->kept.n && w->kept.steps[w->kept.n - 1] == 1 && w->kept.sizes[w->kept.n - 1] >= NARROW;
 }
 
-/* Folds outputs [i, i + n), n at most LINE, whose elements lie side by side from `base`. */
-static void fold_lines(const folding *w, int64_t i, int64_t n, int64_t base)
+/* So are those whose own elements lie side by side. */
+static bool has_sums(const folding *w)
 {
-    double sums[LINE] = {0};
+    return w->f->sums && w->direct && w->loop == BP_F32 && w->out[0]->dtype == BP_F32 && w->folded.n &&
+           (goes_across(w) || w->folded.steps[w->folded.n - 1] == 1);
+}
+
+/* Folds outputs [i, i + n), n at most LINE, which differ in the innermost kept dimension alone. */
+static void fold_line(const folding *w, int64_t i, int64_t n)
+{
+    double sums[LINE];
     uint32_t outer = w->folded.n - 1;
     int64_t rows = count_of(&w->folded, outer), run = w->folded.sizes[outer], step = w->folded.steps[outer];
-    const float *p = tensor_ptr(w->t);
+    const float *p = (const float *)tensor_ptr(w->t) + offset_of(&w->kept, w->kept.n, i);
+    bool across = goes_across(w);
+    memset(sums, 0, (size_t)n * sizeof *sums);
     for (int64_t row = 0; row < rows && run > 0; row++) {
-        int64_t at = base + offset_of(&w->folded, outer, row);
-        for (int64_t k = 0; k < run; k++)
-            w->f->line(n, p + at + k * step, sums);
+        const float *at = p + offset_of(&w->folded, outer, row);
+        for (int64_t k = 0; across && k < run; k++)
+            w->f->sums->across(n, at + k * step, sums);
+        if (!across)
+            w->f->sums->along(n, w->kept.n ? w->kept.steps[w->kept.n - 1] : 0, run, at, sums);
     }
-    for (int64_t k = 0; k < n; k++) {
-        fold_state s = {.a = sums[k], .seen = rows * run};
-        store(w, i + k, &s);
-    }
+    w->f->sums->end(n, sums, rows * run, (float *)tensor_ptr(w->out[0]) + i);
 }
 
-static void fold_all_lines(const folding *w, int64_t begin, int64_t end)
+static void fold_lines(const folding *w, int64_t begin, int64_t end)
 {
-    int64_t width = w->kept.sizes[w->kept.n - 1];
+    int64_t width = w->kept.n ? w->kept.sizes[w->kept.n - 1] : 1;
     for (int64_t i = begin, n; i < end; i += n) {
         n = width - i % width;
         n = n < LINE ? n : LINE;
         n = n < end - i ? n : end - i;
-        fold_lines(w, i, n, offset_of(&w->kept, w->kept.n, i));
+        fold_line(w, i, n);
     }
 }
 
 static void fold_range(void *arg, int64_t begin, int64_t end)
 {
     const folding *w = arg;
-    if (has_lines(w)) {
-        fold_all_lines(w, begin, end);
+    if (has_sums(w)) {
+        fold_lines(w, begin, end);
         return;
     }
     uint32_t outer = w->folded.n ? w->folded.n - 1 : 0;

@@ -15,15 +15,22 @@ typedef void (*fold_fn)(fold_state *s, int64_t n, const char *data, int64_t step
 /* Gives the results: one number an output. `d` is the type computed in. */
 typedef void (*fold_end)(const fold_state *s, bp_dtype d, num *results, const void *params);
 
-/* For folds of f32 that only add to `a`: adds elements that lie side by side to n outputs, one each; the same bits. */
-typedef void (*fold_line)(int64_t n, const float *p, double *sums);
+/* For folds of f32 that only add to `a`, many outputs in one call; the bits are those of `add` and `end`. */
+typedef struct {
+    /* Adds elements that lie side by side to n sums, one each. */
+    void (*across)(int64_t n, const float *p, double *sums);
+    /* Adds `run` elements that lie side by side to each of n sums; those of sum k begin at p + k * step. */
+    void (*along)(int64_t n, int64_t step, int64_t run, const float *p, double *sums);
+    /* Gives n results from sums of `seen` elements each. */
+    void (*end)(int64_t n, const double *sums, int64_t seen, float *out);
+} fold_sums;
 
 typedef struct { fold_fn u8, i8, i16, i32, i64, f32, f64, c64, c128; } fold_table;
 typedef struct {
     fold_table add;
     fold_end end;
     fold_state start;
-    fold_line line; /* may be NULL */
+    const fold_sums *sums; /* may be NULL */
 } fold;
 
 /* Folds t over the dimensions in mask into the outputs of k, which are contiguous and may be kept-dim or not. `as`: the

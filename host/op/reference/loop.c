@@ -31,18 +31,7 @@ loop_fn loop_pick(const loop_table *t, bp_dtype d)
 {
     if ((d == BP_F16 && t->f16) || (d == BP_BF16 && t->bf16))
         return d == BP_F16 ? t->f16 : t->bf16;
-    switch (loop_type(d)) {
-    case BP_U8: return t->u8;
-    case BP_I8: return t->i8;
-    case BP_I16: return t->i16;
-    case BP_I32: return t->i32;
-    case BP_I64: return t->i64;
-    case BP_F32: return t->f32;
-    case BP_F64: return t->f64;
-    case BP_C64: return t->c64;
-    case BP_C128: return t->c128;
-    default: return NULL;
-    }
+    LOOP_BY_TYPE(t, d)
 }
 
 void loop_convert(bp_dtype loop, void *room, bp_dtype as, bp_dtype from, const void *data, int64_t step, int64_t n)

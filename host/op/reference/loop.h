@@ -21,6 +21,20 @@ typedef struct { loop_fn u8, i8, i16, i32, i64, f32, f64, c64, c128, f16, bf16; 
 /* The type that values of type d are computed in: f32 for halves, u8 for bool, else d. */
 bp_dtype loop_type(bp_dtype d);
 loop_fn loop_pick(const loop_table *t, bp_dtype d);
+/* Returns what a table (of loops, of folds) has for values of type d, or NULL. */
+#define LOOP_BY_TYPE(t, d)               \
+    switch (loop_type(d)) {              \
+    case BP_U8: return (t)->u8;          \
+    case BP_I8: return (t)->i8;          \
+    case BP_I16: return (t)->i16;        \
+    case BP_I32: return (t)->i32;        \
+    case BP_I64: return (t)->i64;        \
+    case BP_F32: return (t)->f32;        \
+    case BP_F64: return (t)->f64;        \
+    case BP_C64: return (t)->c64;        \
+    case BP_C128: return (t)->c128;      \
+    default: return NULL;                \
+    }
 
 /* One operand of a loop: a tensor, or a number when t is NULL. */
 typedef struct {

@@ -45,7 +45,7 @@ FOLD(nansum_f64, double, add_exactly(&s->a, &s->b, isnan(v) ? 0 : v);)
 #define FLOATS(name) .f32 = name##_f32, .f64 = name##_f64
 #define COMPLEXES(name) .c64 = name##_c64, .c128 = name##_c128
 
-/* Lines of sums: the order of an element's sum is that of sum_strided_f32. */
+/* Many sums of f32: the order of an element's sum is that of sum_strided_f32 across, and of sum_f32 along. */
 ISA_INLINE void add_line_body(int64_t n, const float *p, double *sums)
 {
     ISA_SIMD
@@ -53,6 +53,32 @@ ISA_INLINE void add_line_body(int64_t n, const float *p, double *sums)
         sums[i] += (double)p[i];
 }
 ISA_FN(add_line, (int64_t n, const float *p, double *sums), (n, p, sums))
+ISA_INLINE void end_sums_body(int64_t n, const double *sums, float *out)
+{
+    ISA_SIMD
+    for (int64_t i = 0; i < n; i++)
+        out[i] = (float)sums[i];
+}
+ISA_FN(end_sums, (int64_t n, const double *sums, float *out), (n, sums, out))
+static void end_line_of_sums(int64_t n, const double *sums, int64_t seen, float *out)
+{
+    (void)seen;
+    end_sums(n, sums, out);
+}
+/* As end_mean rounds. */
+ISA_INLINE void end_means_body(int64_t n, const double *sums, double seen, float *out)
+{
+    ISA_SIMD
+    for (int64_t i = 0; i < n; i++)
+        out[i] = (float)((double)(float)sums[i] / seen);
+}
+ISA_FN(end_means, (int64_t n, const double *sums, double seen, float *out), (n, sums, seen, out))
+static void end_line_of_means(int64_t n, const double *sums, int64_t seen, float *out)
+{
+    end_means(n, sums, (double)seen, out);
+}
+static const fold_sums many_sums = {add_line, vector_add_sums, end_line_of_sums},
+                       many_means = {add_line, vector_add_sums, end_line_of_means};
 
 static num sum_of(const fold_state *s, bp_dtype d)
 {
@@ -94,8 +120,7 @@ static bp_status run(bp_ctx *c, op_call *k, const fold *f)
 
 bp_status kernel_sum(bp_ctx *c, op_call *k)
 {
-    static const fold f = {.add = {INTS(sum), FLOATS(sum), COMPLEXES(sum)}, .end = end_sum,
-                           .line = add_line};
+    static const fold f = {.add = {INTS(sum), FLOATS(sum), COMPLEXES(sum)}, .end = end_sum, .sums = &many_sums};
     return run(c, k, &f);
 }
 
@@ -107,7 +132,7 @@ bp_status kernel_nansum(bp_ctx *c, op_call *k)
 
 bp_status kernel_mean(bp_ctx *c, op_call *k)
 {
-    static const fold f = {.add = {FLOATS(sum), COMPLEXES(sum)}, .end = end_mean, .line = add_line};
+    static const fold f = {.add = {FLOATS(sum), COMPLEXES(sum)}, .end = end_mean, .sums = &many_means};
     return run_as(c, k, &f, loop_type(k->out[0]->dtype)); /* halves stay f32 until the end */
 }
 

@@ -77,15 +77,23 @@ ISA_INLINE double add_up(const doubles *lanes)
 #define ITSELF(v) (v)
 #define SQUARE(v) ((v) * (v))
 #define DISTANCE(v) (((v) - away) * ((v) - away))
-ISA_INLINE void run_sum_body(int64_t n, const float *p, double *result)
+ISA_INLINE void run_sums_body(int64_t m, int64_t step, int64_t n, const float *p, double *sums)
 {
-    SUM_LOOP(result, n, p, 0.0, ITSELF);
+    for (int64_t k = 0; k < m; k++, p += step) {
+        double one;
+        SUM_LOOP(&one, n, p, 0.0, ITSELF);
+        sums[k] += one;
+    }
 }
-ISA_FN(run_sum, (int64_t n, const float *p, double *result), (n, p, result))
+ISA_FN(run_sums, (int64_t m, int64_t step, int64_t n, const float *p, double *sums), (m, step, n, p, sums))
+void vector_add_sums(int64_t m, int64_t step, int64_t n, const float *p, double *sums)
+{
+    run_sums(m, step, n, p, sums);
+}
 double vector_sum(int64_t n, const float *p)
 {
-    double result;
-    run_sum(n, p, &result);
+    double result = 0;
+    run_sums(1, 0, n, p, &result);
     return result;
 }
 

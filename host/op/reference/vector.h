@@ -10,6 +10,8 @@
 enum { VECTOR_LANES = 32 };
 
 double vector_sum(int64_t n, const float *p);
+/* Adds to each of m sums its n elements' sum; those of sum k begin at p + k * step. */
+void vector_add_sums(int64_t m, int64_t step, int64_t n, const float *p, double *sums);
 double vector_sum_squares(int64_t n, const float *p);
 /* Mean, and the sum of squared distances from it: two passes around the first element. n > 0. */
 void vector_spread(int64_t n, const float *p, double *mean, double *squares);
