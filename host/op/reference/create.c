@@ -1,4 +1,6 @@
 /* Kernels of tensors made from sizes and numbers. */
+#include "host/base/isa.h"
+#include "host/base/parallel.h"
 #include "host/op/reference/number.h"
 #include "host/op/rows.h"
 #include <math.h>
@@ -84,29 +86,62 @@ static void *element(bp_tensor *t, int64_t i)
     return (char *)tensor_ptr(t) + (size_t)i * dtype_size(t->dtype);
 }
 
-enum { ARANGE_PIECE = 256 };
-/* Halves are counted in float, other floats in double. */
+enum { ARANGE_PIECE = 256, ARANGE_GRAIN = 16384 };
+typedef struct { bp_tensor *out; uint64_t from, by; double start, step; } arange;
+
+/* Elements at, at + 1, ... at + n - 1: in 64 wrapping bits, in float (halves), in double (other floats). */
+ISA_INLINE void count_whole_body(const arange *a, int64_t at, int64_t n, uint64_t *to)
+{
+    uint64_t v = a->from + a->by * (uint64_t)at, by = a->by;
+    for (int64_t i = 0; i < n; i++, v += by)
+        to[i] = v;
+}
+ISA_FN(count_whole, (const arange *a, int64_t at, int64_t n, uint64_t *to), (a, at, n, to))
+ISA_INLINE void count_single_body(const arange *a, int64_t at, int64_t n, float *to)
+{
+    const float start = (float)a->start, step = (float)a->step;
+    ISA_SIMD
+    for (int64_t i = 0; i < n; i++)
+        to[i] = start + step * (float)(at + i);
+}
+ISA_FN(count_single, (const arange *a, int64_t at, int64_t n, float *to), (a, at, n, to))
+ISA_INLINE void count_double_body(const arange *a, int64_t at, int64_t n, double *to)
+{
+    const double start = a->start, step = a->step;
+    ISA_SIMD
+    for (int64_t i = 0; i < n; i++)
+        to[i] = start + step * (double)(at + i);
+}
+ISA_FN(count_double, (const arange *a, int64_t at, int64_t n, double *to), (a, at, n, to))
+
+static void count_range(void *arg, int64_t begin, int64_t end)
+{
+    const arange *a = arg;
+    bp_dtype d = a->out->dtype, in = dtype_is_int(d) ? BP_I64 : dtype_size(d) == 2 ? BP_F32 : BP_F64;
+    if (d == BP_I64) {
+        count_whole(a, begin, end - begin, element(a->out, begin));
+        return;
+    }
+    for (int64_t at = begin; at < end; at += ARANGE_PIECE) {
+        _Alignas(64) char room[ARANGE_PIECE * 8];
+        int64_t n = end - at < ARANGE_PIECE ? end - at : ARANGE_PIECE;
+        if (in == BP_I64)
+            count_whole(a, at, n, (void *)room);
+        else if (in == BP_F32)
+            count_single(a, at, n, (void *)room);
+        else
+            count_double(a, at, n, (void *)room);
+        dtype_convert(d, element(a->out, at), 1, in, room, 1, n);
+    }
+}
+
 bp_status kernel_arange(bp_ctx *c, op_call *k)
 {
     (void)c;
-    bp_tensor *out = k->out[0];
     bp_scalar start = named_scalar(k, "start", 0), step = named_scalar(k, "step", 1);
-    bool ints = dtype_is_int(out->dtype), halves = dtype_size(out->dtype) == 2 && !ints;
-    uint64_t from = (uint64_t)scalar_int(start), by = (uint64_t)scalar_int(step);
-    double a = scalar_float(start), s = scalar_float(step);
-    int64_t whole[ARANGE_PIECE], n = tensor_dim(out, 0);
-    double parts[ARANGE_PIECE];
-    for (int64_t at = 0; at < n; at += ARANGE_PIECE) {
-        int64_t some = n - at < ARANGE_PIECE ? n - at : ARANGE_PIECE;
-        for (int64_t i = 0; i < some; i++) {
-            whole[i] = (int64_t)(from + by * (uint64_t)(at + i));
-            parts[i] = halves ? (double)((float)a + (float)s * (float)(at + i)) : a + s * (double)(at + i);
-        }
-        if (ints)
-            dtype_convert(out->dtype, element(out, at), 1, BP_I64, whole, 1, some);
-        else
-            dtype_convert(out->dtype, element(out, at), 1, BP_F64, parts, 1, some);
-    }
+    arange a = {k->out[0], (uint64_t)scalar_int(start), (uint64_t)scalar_int(step), scalar_float(start),
+                scalar_float(step)};
+    parallel_for(tensor_dim(a.out, 0), ARANGE_GRAIN, count_range, &a);
     return BP_OK;
 }
 
