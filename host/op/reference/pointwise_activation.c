@@ -69,9 +69,8 @@ bp_status kernel_selu(bp_ctx *c, op_call *k)
 }
 
 /* gelu, by the error function or by tanh. */
-#define GELU_ERF(ERF) a *(T)0.5 * ((T)1 + ERF(a * SQRT_HALF))
-LOOPV_1(gelu_erf_f32, float, float, GELU_ERF(vmath_erf))
-LOOP_1(gelu_erf_f64, double, double, GELU_ERF(erf))
+LOOPV_1(gelu_erf_f32, float, float, vmath_gelu(a))
+LOOP_1(gelu_erf_f64, double, double, a *(T)0.5 * ((T)1 + erf(a * SQRT_HALF)))
 #define GELU_INNER(x) ((T)0.79788456080286535588 * ((x) + (T)0.044715 * (x) * (x) * (x)))
 #define GELU_TANH(TANH) (T)0.5 * a * ((T)1 + TANH(GELU_INNER(a)))
 LOOPV_1(gelu_tanh_f32, float, float, GELU_TANH(vmath_tanh))

@@ -201,6 +201,7 @@ static void casts_give_the_same_bits(void **state)
 /* -- errors of functions ------------------------------------------------------------------------------------------- */
 
 static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
+static double gelu(double x) { return x / 2 * erfc(-x * 0.70710678118654752440); }
 
 /* In units of the last place of the right result rounded to f32. */
 static double error_of(double got, double right)
@@ -227,6 +228,11 @@ static void functions_stay_within_their_bounds(void **state)
     CHECK_BOUND(tanh, tanh, 1.4, -INFINITY)
     CHECK_BOUND(erf, erf, 2.0, -INFINITY)
     CHECK_BOUND(sigmoid, sigmoid, 2.5, -88.f)
+    CHECK_BOUND(gelu, gelu, 3.0, 0.f)
+    for (double x = -8; x < 0; x += 0x1p-15)
+        if (fabs((double)vmath_gelu((float)x) - gelu(x)) > 6e-8)
+            fail_msg("gelu of %.9g is %.9g and not %.9g", x, (double)vmath_gelu((float)x), gelu(x));
+    assert_true(vmath_gelu(-1e30f) == 0 && isnan(vmath_gelu(-INFINITY)) && signbit(vmath_gelu(-0.f)));
     assert_true(signbit(vmath_tanh(-0.f)) && signbit(vmath_erf(-0.f)) && vmath_sigmoid(-INFINITY) == 0);
 }
 
@@ -255,6 +261,38 @@ static void sums_over_outer_dimensions_are_those_of_their_columns(void **state)
     }
 }
 
+/* Of [ROWS, 5, n], which lies as [5, ROWS, n] does; whole numbers, so that every sum is exact. */
+static void sums_over_inner_dimensions_are_those_of_their_rows(void **state)
+{
+    (void)state;
+    const op_row *mean = op_by_target("aten.mean.dim");
+    for (int64_t n = 1; n < 400; n += 13) {
+        bp_dim sizes[] = {{ROWS, 0, 0}, {5, 0, 0}, {n, 0, 0}}, steps[] = {{n, 0, 0}, {ROWS * n, 0, 0}, {1, 0, 0}};
+        tensor_meta m = {.dtype = BP_F32, .device = {BP_CPU, 0}, .rank = 3, .sizes = sizes, .strides = steps};
+        bp_tensor *x = tensor_new(c, &m);
+        assert_non_null(x);
+        float *p = tensor_ptr(x);
+        for (int64_t i = 0; i < 5 * ROWS * n; i++)
+            p[i] = (float)(i * i % 1009 * 4099); /* sums are beyond what f32 holds */
+        for (uint32_t outer = 0; outer < 2; outer++) { /* with dimension 1, or without */
+            bp_value dims[] = {value_int(2), value_int(1)}, args[] = {value_tensor(x), value_list(dims, 1 + outer)};
+            bp_tensor *got = op_call1(c, mean->number, 2, args);
+            assert_non_null(got);
+            assert_int_equal(tensor_nelem(got), outer ? ROWS : 5 * ROWS);
+            for (int64_t k = 0; k < tensor_nelem(got); k++) {
+                double sum = 0, count = (double)(outer ? 5 * n : n);
+                for (int64_t i = 0; i < 5 * ROWS * n; i++)
+                    if (outer ? i / n % ROWS == k : i / n == k % 5 * ROWS + k / 5)
+                        sum += (double)p[i];
+                int64_t at = outer ? k : k / 5 * tensor_step(got, 0) + k % 5 * tensor_step(got, 1);
+                assert_true(((const float *)tensor_ptr(got))[at] == (float)((double)(float)sum / count));
+            }
+            tensor_unref(got);
+        }
+        tensor_unref(x);
+    }
+}
+
 static void the_environment_names_the_highest_level(void **state)
 {
     (void)state;
@@ -278,6 +316,7 @@ int main(void)
         cmocka_unit_test(casts_give_the_same_bits),
         cmocka_unit_test(functions_stay_within_their_bounds),
         cmocka_unit_test(sums_over_outer_dimensions_are_those_of_their_columns),
+        cmocka_unit_test(sums_over_inner_dimensions_are_those_of_their_rows),
         cmocka_unit_test(the_environment_names_the_highest_level),
     };
     return cmocka_run_group_tests(tests, begin, end);
