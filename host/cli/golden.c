@@ -12,6 +12,8 @@ static const cli_option options[] = {
     {"--round-trip", NULL, "print each graph, read it back and print it again: the texts must be equal"},
     {"--grad", NULL, "only graphs with recorded gradients: these, by the eager tape"},
     {"--strides", NULL, "also compare strides with PyTorch's"},
+    {"--decompose", NULL, "run each operator by its decomposition instead of its kernel"},
+    {"--decompose-deep", NULL, "the same, with these decomposed too, down to core ATen"},
     {"--list-unsupported", NULL, "at the end, each reason and how often it was met"},
     {"-v", NULL, "also name the cases that passed by the wider-type rule or by nodes"},
     {NULL, NULL, NULL},
@@ -44,6 +46,7 @@ int verb_golden(cli *k, int argc, char **argv)
     o.round_trip = cli_has(k, "--round-trip");
     o.grad = cli_has(k, "--grad");
     o.check_strides = cli_has(k, "--strides");
+    o.decompose = cli_has(k, "--decompose-deep") ? 2 : cli_has(k, "--decompose");
     o.list_unsupported = cli_has(k, "--list-unsupported");
     o.verbose = cli_has(k, "-v");
     o.progress = isatty(STDERR_FILENO) ? show_progress : NULL;

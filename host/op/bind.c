@@ -56,6 +56,24 @@ static bp_status bind_rest(bp_ctx *c, const op_row *op, bp_value *out, const boo
     return BP_OK;
 }
 
+bp_status op_bind_ordered(bp_ctx *c, const op_row *op, uint32_t n, const bp_value *pos, bp_value **args)
+{
+    const schema *s = op->schema;
+    if (n > s->nargs)
+        return op_fail(c, op, BP_INVALID_ARGUMENT, "%u arguments, at most %u expected", n, s->nargs);
+    bp_value *out = arena_array(&c->scratch, s->nargs, sizeof *out);
+    bool *given = arena_array(&c->scratch, s->nargs, sizeof *given);
+    if (!out || !given)
+        return ctx_nomem(c);
+    for (uint32_t i = 0; i < n; i++) {
+        out[i] = pos[i];
+        given[i] = true;
+    }
+    TRY(bind_rest(c, op, out, given));
+    *args = out;
+    return BP_OK;
+}
+
 bp_status op_bind(bp_ctx *c, const op_row *op, const bp_value *pos, uint32_t npos, const char *const *names,
                   const bp_value *named, uint32_t nnamed, bp_value **args)
 {

@@ -105,6 +105,8 @@ bool op_same_results(bp_ctx *c, const op_row *op, const bp_value *a, const bp_va
 /* Fills defaults: positional values and named ones -> one a schema argument (in scratch). Errors name the argument. */
 bp_status op_bind(bp_ctx *c, const op_row *op, const bp_value *pos, uint32_t npos, const char *const *names,
                   const bp_value *named, uint32_t nnamed, bp_value **args);
+/* The same for values in the order of the schema, those by name alone too. */
+bp_status op_bind_ordered(bp_ctx *c, const op_row *op, uint32_t n, const bp_value *pos, bp_value **args);
 /* For kernels that are made of other operators: runs the row of that number at the bottom, on positional arguments (the
  * rest are defaults), and gives its only result as a new reference; NULL: an error. */
 bp_tensor *op_call1(bp_ctx *c, uint32_t row, uint32_t npos, const bp_value *pos);

@@ -121,6 +121,7 @@ static void count_case(golden_case *k, golden_counts *n, const json_t *j, golden
     }
     n->passed++;
     n->eagerly += k->eagerly;
+    n->decomposed += k->decomposed;
     n->by_wider += v == CASE_BY_WIDER;
     n->by_nodes += v == CASE_BY_NODES;
     n->defined += v == CASE_DEFINED;
@@ -234,6 +235,8 @@ void golden_summary(const golden_counts *n, const golden_options *o)
     if (o->functionalize)
         say(o, "%llu captured and functionalized, %llu declined and ran eagerly",
             (unsigned long long)(n->passed - n->eagerly), (unsigned long long)n->eagerly);
+    if (o->decompose)
+        say(o, "%llu of the passed by their decompositions", (unsigned long long)n->decomposed);
     if (n->by_wider)
         say(o, "%llu of the passed by wider type", (unsigned long long)n->by_wider);
     if (n->by_nodes)

@@ -9,6 +9,7 @@ typedef struct {
     bool check_fake;       /* operator cases: also what the shape rule says against what came out, strides included */
     bool functionalize;    /* each case runs as a captured function on the eager backend; inputs written are compared */
     bool round_trip;       /* graphs: printed to canonical text, read back and printed again, nothing changes */
+    int32_t decompose;     /* 1: operator cases by their decompositions; 2: these decomposed too, down to core ATen */
     bool check_strides;    /* also strides against those that PyTorch recorded */
     bool grad;             /* graphs: only those with recorded gradients, and these gradients alone */
     bool verbose;          /* also a line for each case that passed by the wider-type rule or by nodes */
@@ -24,6 +25,7 @@ typedef struct {
     uint64_t by_wider;     /* of the passed: only by the wider-type rule */
     uint64_t by_nodes;     /* of the passed: graphs whose recorded outputs PyTorch does not give node by node either */
     uint64_t unvalued;     /* of the passed: shape and dtype alone, where values are not comparable */
+    uint64_t decomposed;   /* of the passed: by their decompositions */
     uint64_t eagerly;      /* of the passed: declined to be captured, and ran as they are */
     uint64_t defined;      /* of the passed: by what defines them, where values are not comparable */
     uint64_t gradients;    /* of the passed: recorded gradients that were not looked at */

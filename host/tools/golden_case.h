@@ -1,6 +1,7 @@
 /* One recorded case: read, run, judged. Shared by the golden_*.c files. */
 #ifndef HOST_TOOLS_GOLDEN_CASE_H
 #define HOST_TOOLS_GOLDEN_CASE_H
+#include "host/pass/decomp.h"
 #include "host/tools/golden.h"
 #include "host/tools/golden_defined.h"
 #include <jansson.h>
@@ -20,6 +21,7 @@ typedef struct {
     json_t *nodewise;           /* owned: what PyTorch gives node by node, where that is not what was recorded */
     bool widen;                 /* read float32 as float64: the case in a wider type */
     bool eagerly;               /* a captured case that declined */
+    bool decomposed;            /* the case's operator ran by its parts */
     char error[600];            /* why the case cannot be read; "" when it can */
 } golden_case;
 
@@ -74,6 +76,11 @@ golden_verdict golden_judge_error(golden_case *k, buf *why);
 bp_status golden_propagate(bp_ctx *c, bp_graph_module *gm);
 bp_status golden_run_on(bp_ctx *c, bp_graph_module *gm, const char *backend, bp_tensor *const *inputs, uint32_t ninputs,
                         bp_tensor **outputs, uint32_t noutputs);
+
+/* -- golden_decompose.c: calls by their parts -- */
+typedef struct { dispatch_mode mode; bool deep; uint32_t decomposed; } golden_decomposer;
+void golden_decompose_begin(bp_ctx *c, golden_decomposer *d, bool deep);
+void golden_decompose_end(bp_ctx *c, golden_decomposer *d);
 
 /* -- golden_captured.c -- */
 /* One graph as a captured function. Its outputs, or where it has none the results of its calls, go to take, a reference

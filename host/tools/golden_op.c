@@ -175,9 +175,15 @@ static bp_status take_results(void *arg, node_id n, bp_tensor *const *results, u
 static bp_status run_eager_defined(op_run *r, buf *why, bool *wrong)
 {
     golden_definer d;
+    golden_decomposer parts;
+    if (r->k->o->decompose)
+        golden_decompose_begin(r->k->c, &parts, r->k->o->decompose > 1);
     golden_define_begin(r->k->c, &d, why);
     bp_status s = graph_run(r->k->c, r->gm, r->inputs.at, r->inputs.len, NULL, 0, take_results, r);
     golden_define_end(r->k->c, &d);
+    if (r->k->o->decompose)
+        golden_decompose_end(r->k->c, &parts);
+    r->k->decomposed = r->k->o->decompose && parts.decomposed;
     r->ndefined = d.checked;
     *wrong = s == BP_OK && d.wrong;
     return s;

@@ -66,7 +66,7 @@ static bp_tensor *multiply_all(work *w, bp_tensor *const *ops, uint32_t n)
 }
 
 /* The first and the last factor may be vectors: a row and a column, which the result then lacks. */
-static bp_tensor *multi_dot(work *w, const op_row *op, const bp_value *args)
+static bp_tensor *body_multi_dot(work *w, const op_row *op, const bp_value *args)
 {
     uint32_t n = arg_list_len(args, 0), rank = 0;
     bp_tensor *ops[CHAIN_MAX];
@@ -94,8 +94,7 @@ static bp_tensor *multi_dot(work *w, const op_row *op, const bp_value *args)
     return compose_reshape(w, multiply_all(w, ops, n), rank, sizes);
 }
 
-bp_status shape_multi_dot(bp_ctx *c, shape_call *s) { return compose_shape(c, s, multi_dot); }
-bp_status kernel_multi_dot(bp_ctx *c, op_call *k) { return compose_run(c, k, multi_dot); }
+COMPOSED(multi_dot)
 
 /* -- matrix_power: by squaring -- */
 
@@ -109,7 +108,7 @@ static bp_tensor *units(work *w, const bp_tensor *t)
     return one ? CALL(expand_default, T(one), value_ints(w->c, sizes, t->rank)) : NULL;
 }
 
-static bp_tensor *matrix_power(work *w, const op_row *op, const bp_value *args)
+static bp_tensor *body_matrix_power(work *w, const op_row *op, const bp_value *args)
 {
     bp_tensor *self = arg_tensor(args, 0), *square = self, *result = NULL;
     int64_t n = arg_int(w->c, args, 1);
@@ -137,16 +136,17 @@ static bp_tensor *matrix_power(work *w, const op_row *op, const bp_value *args)
 bp_status shape_matrix_power(bp_ctx *c, shape_call *s)
 {
     const bp_tensor *t = arg_tensor(s->args, 0);
-    TRY(compose_shape(c, s, matrix_power));
+    TRY(compose_shape(c, s, body_matrix_power));
     if (arg_int(c, s->args, 1) != -1)
         layout_contiguous(c, t->rank, s->out[0].meta.sizes, s->out[0].meta.strides);
     return c->diag.code;
 }
-bp_status kernel_matrix_power(bp_ctx *c, op_call *k) { return compose_run(c, k, matrix_power); }
+bp_status kernel_matrix_power(bp_ctx *c, op_call *k) { return compose_run(c, k, body_matrix_power); }
+COMPOSED_BODY(matrix_power)
 
 /* -- vecdot -- */
 
-static bp_tensor *vecdot(work *w, const op_row *op, const bp_value *args)
+static bp_tensor *body_vecdot(work *w, const op_row *op, const bp_value *args)
 {
     bp_tensor *x = arg_tensor(args, 0), *y = arg_tensor(args, 1);
     int64_t dim = arg_int(w->c, args, 2);
@@ -158,8 +158,7 @@ static bp_tensor *vecdot(work *w, const op_row *op, const bp_value *args)
     return compose_sum(w, compose_two(w, ROW_mul_tensor, x, y), 1, &dim, false);
 }
 
-bp_status shape_vecdot(bp_ctx *c, shape_call *s) { return compose_shape(c, s, vecdot); }
-bp_status kernel_vecdot(bp_ctx *c, op_call *k) { return compose_run(c, k, vecdot); }
+COMPOSED(vecdot)
 
 /* -- bilinear forms -- */
 
@@ -210,7 +209,7 @@ static bp_tensor *zeros_of(work *w, const bp_tensor *t, uint32_t rank, const int
 }
 
 /* As PyTorch does, one slice of the unrolled dimension after the other: its sum is rounded each time. */
-static bp_tensor *trilinear(work *w, const op_row *op, const bp_value *args)
+static bp_tensor *body_trilinear(work *w, const op_row *op, const bp_value *args)
 {
     form f;
     bp_tensor *total = NULL;
@@ -241,11 +240,10 @@ static bp_tensor *trilinear(work *w, const op_row *op, const bp_value *args)
     return n ? compose_reshape(w, total, rank, sizes) : zeros_of(w, f.t[0], rank, sizes);
 }
 
-bp_status shape_trilinear(bp_ctx *c, shape_call *s) { return compose_shape(c, s, trilinear); }
-bp_status kernel_trilinear(bp_ctx *c, op_call *k) { return compose_run(c, k, trilinear); }
+COMPOSED(trilinear)
 
 /* input1 W input2 + bias, over the last dimensions of the inputs. */
-static bp_tensor *bilinear(work *w, const op_row *op, const bp_value *args)
+static bp_tensor *body_bilinear(work *w, const op_row *op, const bp_value *args)
 {
     bp_tensor *a = arg_tensor(args, 0), *b = arg_tensor(args, 1), *weight = arg_tensor(args, 2);
     int64_t sizes[TENSOR_MAX_RANK], rows = 1;
@@ -273,5 +271,4 @@ static bp_tensor *bilinear(work *w, const op_row *op, const bp_value *args)
     return arg_is_none(args, 3) ? t : compose_two(w, ROW_add_tensor, t, arg_tensor(args, 3));
 }
 
-bp_status shape_bilinear(bp_ctx *c, shape_call *s) { return compose_shape(c, s, bilinear); }
-bp_status kernel_bilinear(bp_ctx *c, op_call *k) { return compose_run(c, k, bilinear); }
+COMPOSED(bilinear)

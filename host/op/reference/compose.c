@@ -3,6 +3,8 @@
 #include "host/op/rows.h"
 #include <string.h>
 
+enum { STEP_RESULTS = 8 };
+
 static bp_tensor *faked(work *w, const bp_tensor *t)
 {
     tensor_meta m;
@@ -51,9 +53,81 @@ bp_status compose_run(bp_ctx *c, op_call *k, compose_fn body)
     return work_end(&w);
 }
 
+/* Runs the row, its arguments in the order of the schema; its results belong to the work. */
+static bp_status step(work *w, uint32_t row, uint32_t npos, const bp_value *pos, op_call *k)
+{
+    bp_value *args;
+    k->op = op_at(row);
+    if (!work_ok(w) || !k->op)
+        return work_ok(w) ? ctx_nomem(w->c) : w->c->diag.code;
+    TRY(op_bind_ordered(w->c, k->op, npos, pos, &args));
+    k->args = args;
+    k->nargs = k->op->schema->nargs;
+    TRY(w->parts ? op_dispatch(w->c, k) : op_run_reference(w->c, k));
+    for (uint32_t i = 0; i < k->nout; i++)
+        k->out[i] = k->out[i] ? work_own(w, k->out[i]) : NULL;
+    return w->c->diag.code;
+}
+
 bp_tensor *work_call(work *w, uint32_t row, uint32_t npos, const bp_value *pos)
 {
-    return work_ok(w) ? work_own(w, op_call1(w->c, row, npos, pos)) : NULL;
+    bp_tensor *out[STEP_RESULTS] = {NULL};
+    op_call k = {.out = out, .nout = STEP_RESULTS};
+    return step(w, row, npos, pos, &k) == BP_OK && k.nout ? k.out[0] : NULL;
+}
+
+bp_status work_calls(work *w, uint32_t row, uint32_t npos, const bp_value *pos, bp_tensor **out, uint32_t n)
+{
+    bp_tensor *room[STEP_RESULTS] = {NULL};
+    op_call k = {.out = room, .nout = STEP_RESULTS};
+    TRY(step(w, row, npos, pos, &k));
+    for (uint32_t i = 0; i < n; i++)
+        out[i] = i < k.nout ? k.out[i] : NULL;
+    return BP_OK;
+}
+
+bp_tensor **work_list(work *w, uint32_t row, uint32_t npos, const bp_value *pos, uint32_t *n)
+{
+    op_call k = {.out = NULL};
+    *n = 0;
+    if (step(w, row, npos, pos, &k) != BP_OK)
+        return NULL;
+    *n = k.nout;
+    return k.out;
+}
+
+/* Whether the kernel, which gives a tensor of its own, lays it out as t lies. */
+static bool stands_alone(bp_ctx *c, const bp_tensor *t, const bp_value *args, uint32_t n)
+{
+    bp_dim strides[TENSOR_MAX_RANK];
+    for (uint32_t i = 0; i < n; i++) {
+        const bp_value *items = args[i].kind == BP_VALUE_LIST ? args[i].v.items : &args[i];
+        for (uint32_t k = 0; k < (args[i].kind == BP_VALUE_LIST ? args[i].count : 1); k++)
+            if (items[k].kind == BP_VALUE_TENSOR && ((const bp_tensor *)items[k].v.tensor)->store == t->store)
+                return false;
+    }
+    if (!t->rank)
+        return true;
+    layout_preserve(c, t, strides);
+    return !tensor_overlaps_itself(t) && memcmp(strides, t->strides, t->rank * sizeof *strides) == 0;
+}
+
+bp_tensor *compose_parts(bp_ctx *c, const op_row *op, const bp_value *args, compose_fn body)
+{
+    work w = {.c = c, .parts = true};
+    bp_tensor *t = body(&w, op, args);
+    if (t && work_ok(&w) && !stands_alone(c, t, args, op->schema->nargs)) {
+        bp_value copied = value_tensor(t);
+        t = work_call(&w, ROW_clone_default, 1, &copied);
+    }
+    bool good = t && work_ok(&w);
+    if (good)
+        tensor_ref(t);
+    if (work_end(&w) == BP_OK && good)
+        return t;
+    if (good)
+        tensor_unref(t);
+    return NULL;
 }
 
 /* -- shared steps -- */

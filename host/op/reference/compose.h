@@ -13,6 +13,13 @@ bp_status compose_run(bp_ctx *c, op_call *k, compose_fn body);
  * be a tensor is NULL because of one. */
 bp_tensor *work_call(work *w, uint32_t row, uint32_t npos, const bp_value *pos);
 
+/* The first n results of a row that gives several, likewise. */
+bp_status work_calls(work *w, uint32_t row, uint32_t npos, const bp_value *pos, bp_tensor **out, uint32_t n);
+/* The list that a row gives, in the scratch arena; NULL after an error. */
+bp_tensor **work_list(work *w, uint32_t row, uint32_t npos, const bp_value *pos, uint32_t *n);
+/* The body's last tensor with its steps through the modes, laid out as the kernel lays it out: a new reference. */
+bp_tensor *compose_parts(bp_ctx *c, const op_row *op, const bp_value *args, compose_fn body);
+
 /* -- steps that bodies share; a NULL tensor gives NULL -- */
 bp_tensor *compose_permute(work *w, bp_tensor *t, const int64_t *order);
 bp_tensor *compose_reshape(work *w, bp_tensor *t, uint32_t rank, const int64_t *sizes);

@@ -2,7 +2,7 @@
  *
  * einsum gives every operand one dimension a label: first those of the result in its order, then those to be summed.
  * Operands are then contracted from left to right; a label is summed as soon as no later operand has it. */
-#include "host/op/reference/compose.h"
+#include "host/op/reference/steps.h"
 #include "host/op/rows.h"
 #include <string.h>
 
@@ -208,7 +208,7 @@ static bp_tensor *contract(work *w, const equation *e, bp_tensor *a, bp_tensor *
     return compose_sumproduct(w, compose_sum(w, a, na, alone_a, true), compose_sum(w, b, nb, alone_b, true), sum);
 }
 
-static bp_tensor *einsum(work *w, const op_row *op, const bp_value *args)
+static bp_tensor *body_einsum(work *w, const op_row *op, const bp_value *args)
 {
     const char *text = arg_str(args, 0);
     uint32_t n = arg_list_len(args, 1), count[TENSOR_MAX_RANK];
@@ -240,8 +240,7 @@ static bp_tensor *einsum(work *w, const op_row *op, const bp_value *args)
     return e.rank > e.nout ? compose_reshape(w, t, e.nout, sizes) : t;
 }
 
-bp_status shape_einsum(bp_ctx *c, shape_call *s) { return compose_shape(c, s, einsum); }
-bp_status kernel_einsum(bp_ctx *c, op_call *k) { return compose_run(c, k, einsum); }
+COMPOSED(einsum)
 
 /* -- tensordot -- */
 
@@ -267,7 +266,7 @@ static bp_tensor *as_matrix(work *w, bp_tensor *t, const int64_t *chosen, uint32
                            (int64_t[]){behind ? outer : inner, behind ? inner : outer});
 }
 
-static bp_tensor *tensordot(work *w, const op_row *op, const bp_value *args)
+static bp_tensor *body_tensordot(work *w, const op_row *op, const bp_value *args)
 {
     bp_tensor *a = arg_tensor(args, 0), *b = arg_tensor(args, 1);
     uint32_t n = arg_list_len(args, 2), nrest = 0;
@@ -296,5 +295,4 @@ static bp_tensor *tensordot(work *w, const op_row *op, const bp_value *args)
     return compose_reshape(w, compose_two(w, ROW_mm_default, x, y), nrest, rest);
 }
 
-bp_status shape_tensordot(bp_ctx *c, shape_call *s) { return compose_shape(c, s, tensordot); }
-bp_status kernel_tensordot(bp_ctx *c, op_call *k) { return compose_run(c, k, tensordot); }
+COMPOSED(tensordot)

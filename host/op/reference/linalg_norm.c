@@ -232,13 +232,9 @@ static bp_tensor *inverse_of(work *w, bp_tensor *t)
 {
     bp_tensor *out[2] = {NULL, NULL};
     bp_value args[] = {T(t), value_bool(false)};
-    op_call k = {.op = op_at(ROW_linalg_inv_ex_default), .args = args, .out = out, .nout = 2};
-    if (!work_ok(w) || op_run_reference(w->c, &k) != BP_OK)
+    if (work_calls(w, ROW_linalg_inv_ex_default, 2, args, out, 2) != BP_OK)
         return NULL;
-    bp_tensor *inverse = work_own(w, k.out[0]), *info = work_own(w, k.out[1]);
-    if (!inverse || !info)
-        return NULL;
-    bp_tensor *singular = CALL(gt_scalar, T(info), I(0));
+    bp_tensor *inverse = out[0], *singular = CALL(gt_scalar, T(out[1]), I(0));
     singular = compose_unsqueeze(w, compose_unsqueeze(w, singular, -1), -1);
     return singular ? CALL(masked_fill_scalar, T(inverse), T(singular), F(INFINITY)) : NULL;
 }

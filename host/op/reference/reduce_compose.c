@@ -51,6 +51,7 @@ bp_status shape_sum_to_size(bp_ctx *c, shape_call *s)
     return sizes ? compose_shape(c, s, body_sum_to_size) : c->diag.code;
 }
 bp_status kernel_sum_to_size(bp_ctx *c, op_call *k) { return compose_run(c, k, body_sum_to_size); }
+COMPOSED_BODY(sum_to_size)
 
 static bp_tensor *body_trace(work *w, const op_row *op, const bp_value *a)
 {

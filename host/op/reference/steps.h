@@ -12,8 +12,13 @@
 #define T(t) value_tensor(t)
 #define F(number) value_float(number)
 #define I(number) value_int(number)
-/* shape_<name> and kernel_<name> from body_<name>(w, op, args). */
+/* composed_<name>, for whoever wants the steps: body_<name>(w, op, args). */
+#define COMPOSED_BODY(name)                                                     \
+    bp_tensor *composed_##name(work *w, const op_row *op, const bp_value *args); \
+    bp_tensor *composed_##name(work *w, const op_row *op, const bp_value *args) { return body_##name(w, op, args); }
+/* shape_<name> and kernel_<name> as well. */
 #define COMPOSED(name)                                                                                   \
     bp_status shape_##name(bp_ctx *c, shape_call *s) { return compose_shape(c, s, body_##name); }       \
-    bp_status kernel_##name(bp_ctx *c, op_call *k) { return compose_run(c, k, body_##name); }
+    bp_status kernel_##name(bp_ctx *c, op_call *k) { return compose_run(c, k, body_##name); }           \
+    COMPOSED_BODY(name)
 #endif

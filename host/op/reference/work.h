@@ -12,7 +12,9 @@
 #include "host/op/op.h"
 
 typedef struct work_entry work_entry;
-typedef struct { bp_ctx *c; work_entry *last; } work; /* what is held lies in the context's scratch arena */
+/* What is held lies in the context's scratch arena. parts: steps go through the modes, so that they can be recorded or
+ * differentiated (compose_parts); else they run at the bottom. */
+typedef struct { bp_ctx *c; work_entry *last; bool parts; } work;
 
 /* t's elements, contiguous and of this type: t itself when it is so already. dtype UNSET: t's own. NULL gives NULL. */
 bp_tensor *work_in(work *w, bp_tensor *t, bp_dtype dtype);

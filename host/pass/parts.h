@@ -1,0 +1,36 @@
+/* What the C rows of decomps/ are: part_<name> gives one tensor, which the work owns (or an argument); parts_<name>
+ * gives several by parts_give. Steps are written as in host/op/reference/steps.h, and go through the modes. */
+#ifndef HOST_PASS_PARTS_H
+#define HOST_PASS_PARTS_H
+#include "host/op/reference/steps.h"
+#include "host/op/rows.h"
+#include "host/pass/decomp.h"
+
+#define DECOMP(id, text)
+#define DECOMP_WIDE(id, text)
+#define DECOMP_FN(id, name) bp_tensor *part_##name(work *w, const op_row *op, const bp_value *a);
+#define DECOMP_MANY(id, name) bp_status parts_##name(work *w, const op_row *op, const bp_value *a, op_call *k);
+#define DECOMP_BODY(id, name) bp_tensor *composed_##name(work *w, const op_row *op, const bp_value *a);
+#define COMPOSITE(id, text)
+#define COMPOSITE_WIDE(id, text)
+#define COMPOSITE_FN(id, name) DECOMP_FN(id, name)
+#define COMPOSITE_MANY(id, name) DECOMP_MANY(id, name)
+#define COMPOSITE_BODY(id, name) DECOMP_BODY(id, name)
+#define KEPT(id, reason)
+#include "host/pass/decomps.def"
+#include "host/pass/decomps_undef.h"
+
+#define PART(name) bp_tensor *part_##name(work *w, const op_row *op, const bp_value *a)
+#define PARTS(name) bp_status parts_##name(work *w, const op_row *op, const bp_value *a, op_call *k)
+#define B(number) value_bool(number)
+#define INTS(...) \
+    value_ints(w->c, (const int64_t[]){__VA_ARGS__}, (uint32_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)))
+#define NONE value_none()
+
+/* -- short steps; NULL gives NULL -- */
+bp_tensor *part_fail(work *w, const op_row *op, const char *why);       /* NULL, after an error */
+bp_tensor *part_cast(work *w, bp_tensor *t, bp_dtype d);                /* t itself where it is of that type already */
+bp_value part_sizes(work *w, const bp_tensor *t);                       /* as an argument */
+int64_t part_dim(work *w, const bp_value *a, uint32_t i, uint32_t rank); /* argument i, wrapped */
+static inline uint32_t part_rank(const bp_value *a, uint32_t i) { return arg_tensor(a, i)->rank; }
+#endif
