@@ -155,7 +155,8 @@ static bp_tensor *places(work *w, bp_tensor *sorted, bp_tensor *q, bool skips)
     int64_t n = tensor_dim(sorted, sorted->rank - 1u), last = -1;
     bp_tensor *nans = CALL(isnan_default, T(sorted));
     if (skips) {
-        bp_tensor *count = nans ? CALL(sum_dim_intlist, T(CALL(logical_not_default, T(nans))), INTS(-1), B(true)) : NULL;
+        bp_tensor *numbers = CALL(logical_not_default, T(nans));
+        bp_tensor *count = numbers ? CALL(sum_dim_intlist, T(numbers), INTS(-1), B(true)) : NULL;
         bp_tensor *rank = CALL(mul_tensor, T(q), T(CALL(sub_scalar, T(count), I(1))));
         return CALL(clamp_min_default, T(rank), I(0));
     }
@@ -175,7 +176,8 @@ PART(quantile)
         return NULL;
     bool lead = q->rank == 1;
     bp_tensor *sorted = CALL(sort_default, T(rows), I(-1));
-    bp_tensor *at = sorted ? places(w, sorted, lead ? q : compose_unsqueeze(w, q, 0), op->schema->name[0] == 'n') : NULL;
+    q = lead ? q : compose_unsqueeze(w, q, 0);
+    bp_tensor *at = sorted ? places(w, sorted, q, op->schema->name[0] == 'n') : NULL;
     bp_tensor *out = at ? between(w, sorted, at, arg_str(a, Q_HOW)) : NULL;
     if (!out)
         return NULL;

@@ -59,7 +59,9 @@ PART(real)
 {
     (void)op;
     bp_tensor *t = arg_tensor(a, 0);
-    return dtype_is_complex((bp_dtype)t->dtype) ? CALL(select_int, T(CALL(view_as_real_default, a[0])), I(-1), I(0)) : t;
+    if (!dtype_is_complex((bp_dtype)t->dtype))
+        return t;
+    return CALL(select_int, T(CALL(view_as_real_default, a[0])), I(-1), I(0));
 }
 
 PART(imag)
@@ -320,7 +322,7 @@ PART(diff)
         int64_t size = tensor_dim(t, (uint32_t)dim);
         bp_tensor *later = CALL(slice_tensor, T(t), I(dim), I(size ? 1 : 0), I(size));
         bp_tensor *earlier = CALL(slice_tensor, T(t), I(dim), I(0), I(size ? size - 1 : 0));
-        t = t->dtype == BP_BOOL ? CALL(logical_xor_default, T(later), T(earlier)) : CALL(sub_tensor, T(later), T(earlier));
+        t = compose_two(w, t->dtype == BP_BOOL ? ROW_logical_xor_default : ROW_sub_tensor, later, earlier);
     }
     return t;
 }
@@ -330,11 +332,11 @@ static bp_tensor *wrapped_around(work *w, bp_tensor *t, int64_t d, int64_t front
 {
     bp_tensor *parts[3], *all[3];
     uint32_t n = 0;
+    int64_t first = front < 0 ? -front : 0, end = tensor_dim(t, (uint32_t)d) + (back < 0 ? back : 0);
     int64_t size = tensor_dim(t, (uint32_t)d);
-    parts[0] = front > 0 ? CALL(slice_tensor, T(t), I(d), I(size - front), I(size - (back < 0 ? -back : 0))) : NULL;
-    parts[1] = front < 0 || back < 0 ? CALL(slice_tensor, T(t), I(d), I(front < 0 ? -front : 0), I(size + (back < 0 ? back : 0)))
-                                     : t;
-    parts[2] = back > 0 ? CALL(slice_tensor, T(t), I(d), I(front < 0 ? -front : 0), I(back + (front < 0 ? -front : 0))) : NULL;
+    parts[0] = front > 0 ? CALL(slice_tensor, T(t), I(d), I(size - front), I(end)) : NULL;
+    parts[1] = front < 0 || back < 0 ? CALL(slice_tensor, T(t), I(d), I(first), I(end)) : t;
+    parts[2] = back > 0 ? CALL(slice_tensor, T(t), I(d), I(first), I(first + back)) : NULL;
     bp_value items[3];
     for (uint32_t i = 0; i < 3; i++)
         if (parts[i])
