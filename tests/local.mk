@@ -35,6 +35,7 @@ tests_unit_compile_test_random_SOURCES = %D%/unit/compile/test_random.c %D%/unit
 unit_tests += %D%/unit/grad/test_maxflow
 unit_tests += %D%/unit/grad/test_partition
 unit_tests += %D%/unit/grad/test_tape
+unit_tests += %D%/unit/grad/test_tape_written
 unit_tests += %D%/unit/guard/test_guard
 unit_tests += %D%/unit/import/test_npy
 unit_tests += %D%/unit/import/test_safetensors
@@ -116,7 +117,7 @@ endif
 TESTS += $(script_tests)
 EXTRA_DIST += $(script_tests) %D%/driver %D%/sum %D%/lib/tap.sh %D%/lib/tap.py %D%/lib/rows.py \
 	%D%/features.py %D%/features.def
-noinst_HEADERS += %D%/lib/check.h %D%/lib/op_text.h %D%/unit/tensor/casts.def %D%/unit/graph/build.h \
+noinst_HEADERS += %D%/unit/grad/fixture.h %D%/lib/check.h %D%/lib/op_text.h %D%/unit/tensor/casts.def %D%/unit/graph/build.h \
 	%D%/unit/compile/fixture.h
 
 # Runtimes with a config and a folder of their own: NAME_LDADD = $(world).

@@ -10,3 +10,4 @@ libhost_la_SOURCES += %D%/tape_leaf.c %D%/tape_backward.c %D%/tape_api.c
 libhost_la_SOURCES += %D%/rows.h %D%/write.c %D%/write.h
 libhost_la_SOURCES += %D%/view.c %D%/strided.c %D%/index.c %D%/scatter.c %D%/matmul.c %D%/conv.c %D%/norm.c
 libhost_la_SOURCES += %D%/fft.c %D%/linalg.c %D%/linalg.h %D%/reflect.c %D%/spectral.c
+libhost_la_SOURCES += %D%/tape_leaf.c %D%/tape_backward.c %D%/tape_api.c %D%/tape_print.c

@@ -266,13 +266,31 @@ static RARE bp_status call_taped(bp_ctx *c, dispatch_mode *self, op_call *k)
         return run_below(c, self, k);
     TRY(functional_args(&r));
     TRY(check_written(&r));
+    static const grad_row overwritten = {.zero = true};
     const grad_row *row = grad_row_of(r.op);
+    if (!row && r.written && (r.op->flags & OP_NO_GRAD_OUT))
+        row = &overwritten;
     return run_recorded(&r, row);
+}
+
+/* detach_: what it is called on becomes a leaf. */
+static RARE bp_status call_detach(bp_ctx *c, dispatch_mode *self, op_call *k)
+{
+    bp_tensor *t = arg_tensor(k->args, 0);
+    if (t && t->base && tensor_requires_grad(t)) {
+        op_fail(c, k->op, BP_INVALID_ARGUMENT, "a view cannot be detached in place");
+        diag_hint(&c->diag, "use detach()");
+        return c->diag.code;
+    }
+    TRY(run_below(c, self, k));
+    return tape_forget(t);
 }
 
 static bp_status call(bp_ctx *c, dispatch_mode *self, op_call *k)
 {
     bool any = false;
+    if (k->op->number == ROW_detach_inplace_default)
+        return call_detach(c, self, k);
     if (grad_on(c))
         TRY(any_requires(c, k, &any));
     if (any && !(k->op->flags & (OP_NO_GRAD_OUT | OP_ITEM)))

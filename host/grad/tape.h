@@ -46,8 +46,6 @@ bp_status tape_backward(bp_ctx *c, bp_tensor *const *roots, bp_tensor *const *gr
                         bp_tensor *const *inputs, bp_tensor **out, uint32_t ninputs, uint32_t flags);
 
 /* -- what a tensor knows -- */
-/* Whether gradients flow to t, also where it is a view whose base was written since. */
-bool tape_requires_grad(const bp_tensor *t);
 /* `.grad` of a leaf, a new reference; NULL: there is none. */
 bp_tensor *tape_grad_of(bp_tensor *t);
 #endif

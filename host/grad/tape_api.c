@@ -86,7 +86,7 @@ bp_status bp_tensor_set_grad(bp_ctx *c, bp_tensor *t, bp_tensor *grad)
 
 int bp_tensor_is_leaf(const bp_tensor *t)
 {
-    return t && (!tape_requires_grad(t) || (t->flags & TENSOR_IS_LEAF && tape_requires(t)));
+    return t && (!tensor_requires_grad(t) || (t->flags & TENSOR_IS_LEAF && tape_requires(t)));
 }
 
 static uint64_t add_hook(bp_ctx *c, bp_tensor *t, tape_hook h)

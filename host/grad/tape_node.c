@@ -222,6 +222,16 @@ bp_status tape_set_node(bp_ctx *c, bp_tensor *t, tape_node *n, uint32_t index)
     return BP_OK;
 }
 
+bp_status tape_forget(bp_tensor *t)
+{
+    tape_meta *m = tape_meta_get(t);
+    if (!m || !m->node)
+        return BP_OK;
+    tape_node_unref(m->node);
+    m->node = NULL;
+    return BP_OK;
+}
+
 /* The accumulator of a leaf that requires grad: one reference. A new one where the last is gone, or about to go. */
 static tape_node *accumulator_of(bp_ctx *c, bp_tensor *t)
 {
@@ -237,6 +247,7 @@ static tape_node *accumulator_of(bp_ctx *c, bp_tensor *t)
     if (!(n = tape_node_new(c, NODE_LEAF, 0, 1)))
         return NULL;
     n->label = "a leaf";
+    n->file = NULL;
     n->u.leaf.leaf = tensor_ref(t);
     if (!tape_node_meta(c, n, t, &n->results[0].meta)) {
         tape_node_unref(n);
@@ -279,15 +290,6 @@ tape_edge tape_edge_of(bp_ctx *c, bp_tensor *t)
 void tape_edge_drop(tape_edge e)
 {
     tape_node_unref(e.node);
-}
-
-bool tape_requires_grad(const bp_tensor *t)
-{
-    const uint8_t both = TENSOR_REQUIRES_GRAD | TENSOR_IS_LEAF;
-    if (tape_requires(t))
-        return true;
-    return t->base && !(t->flags & TENSOR_VIEW_NO_GRAD) && tape_differentiable(t->dtype) &&
-           (t->base->flags & both) == TENSOR_REQUIRES_GRAD;
 }
 
 bp_tensor *tape_grad_of(bp_tensor *t)

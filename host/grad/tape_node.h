@@ -78,6 +78,8 @@ tape_meta *tape_meta_of(bp_ctx *c, bp_tensor *t);
 static inline tape_meta *tape_meta_get(const bp_tensor *t) { return t->grad; }
 /* t's history from now on: result `index` of n (counted here). */
 bp_status tape_set_node(bp_ctx *c, bp_tensor *t, tape_node *n, uint32_t index);
+/* t has no history from now on. */
+bp_status tape_forget(bp_tensor *t);
 void tape_lock(void);
 void tape_unlock(void);
 static inline bool tape_differentiable(bp_dtype d) { return dtype_is_float(d) || dtype_is_complex(d); }

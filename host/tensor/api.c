@@ -180,7 +180,7 @@ int64_t bp_tensor_numel(const bp_tensor *t)
 
 int bp_tensor_requires_grad(const bp_tensor *t)
 {
-    return t && t->flags & TENSOR_REQUIRES_GRAD;
+    return t && tensor_requires_grad(t);
 }
 
 bp_status bp_tensor_set_requires_grad(bp_ctx *c, bp_tensor *t, int on)

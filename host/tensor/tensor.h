@@ -100,6 +100,15 @@ void scope_forget(bp_tensor *t);                /* takes a dying tensor off its 
 
 /* -- facts -- */
 static inline bool tensor_is_fake(const bp_tensor *t) { return t->store->is_fake; }
+/* Whether gradients flow to t: also where it is a view whose base got a history since. */
+static inline bool tensor_requires_grad(const bp_tensor *t)
+{
+    const uint8_t both = TENSOR_REQUIRES_GRAD | TENSOR_IS_LEAF;
+    if ((t->flags & TENSOR_REQUIRES_GRAD) || !t->base)
+        return (t->flags & TENSOR_REQUIRES_GRAD) != 0;
+    bool takes_part = !(t->flags & TENSOR_VIEW_NO_GRAD) && (dtype_is_float(t->dtype) || dtype_is_complex(t->dtype));
+    return takes_part && (t->base->flags & both) == TENSOR_REQUIRES_GRAD;
+}
 static inline bp_device tensor_device(const bp_tensor *t) { return (bp_device){t->device_kind, t->device_index}; }
 bp_dim tensor_numel(bp_ctx *c, const bp_tensor *t);
 int64_t tensor_nelem(const bp_tensor *t);             /* of constant sizes */

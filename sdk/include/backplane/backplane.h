@@ -308,6 +308,9 @@ BP_EXPORT bp_status bp_stats(bp_ctx *c, const bp_callable *g, bp_callable_stats 
 BP_EXPORT bp_status bp_print_guards(bp_ctx *c, const bp_callable *g, bp_write_fn write, void *arg);
 /* Graphs, breaks and reasons, operators, guards, times. */
 BP_EXPORT bp_status bp_print_explain(bp_ctx *c, const bp_callable *g, bp_write_fn write, void *arg);
+/* The history of a tensor, as backward goes through it: a line a node, with its number, operator, the nodes that its
+ * gradients go to, what it saved (with versions) and where it was called. Nothing, if t requires no grad. */
+BP_EXPORT bp_status bp_print_tape(bp_ctx *c, bp_tensor *t, bp_write_fn write, void *arg);
 /* Node -> backend -> reason, a line each. */
 BP_EXPORT bp_status bp_print_assignment(bp_ctx *c, const bp_callable *g, bp_write_fn write, void *arg);
 /* The C function that a callable wraps. */
