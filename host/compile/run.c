@@ -78,11 +78,13 @@ static HOT bp_status keep_outputs(call *k, const segment_use *u, bp_tensor **out
 
 /* A run that failed. Data in the wrong range blame nobody; everything else has been through the whole chain. Nothing
  * has been written yet, so eager may answer either, unless the config wants an error. A broken invariant always is one:
- * a debugging backend, or the comparison with eager execution, has found what it was asked to find. */
+ * a debugging backend, or the comparison with eager execution, has found what it was asked to find. So is what the
+ * caller wished to end. */
 RARE static step not_run(call *k, const segment_use *u)
 {
     bp_status st = k->c->diag.code;
-    if (st == BP_INTERNAL || (st != BP_OUT_OF_RANGE && config_int(k->c->rt, KEY_FALLBACK) == FALLBACK_ERROR)) {
+    if (st == BP_INTERNAL || st == BP_CANCELLED || st == BP_DEADLINE_EXCEEDED ||
+        (st != BP_OUT_OF_RANGE && config_int(k->c->rt, KEY_FALLBACK) == FALLBACK_ERROR)) {
         diag_while(&k->c->diag, "running %s of \"%s\"", u->seg->name, k->g->code->is.name);
         return STEP_FAILED;
     }

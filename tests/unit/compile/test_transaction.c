@@ -41,6 +41,41 @@ static bp_status no_run(void *state, bp_run *r)
     return bp_run_fail(r, BP_UNAVAILABLE, "this backend never runs");
 }
 
+static uint32_t cancelled;
+
+static bp_status cancel_run(void *state, bp_run *r)
+{
+    (void)state;
+    cancelled++;
+    return bp_run_fail(r, BP_CANCELLED, "the user has seen enough");
+}
+
+static bp_compiled *cancels(bp_graph_module *gm, const bp_inputs *in)
+{
+    (void)in;
+    return bp_compiled_new(gm, cancel_run, NULL, NULL);
+}
+
+/* It is a wish of the caller's: nobody answers, eager execution neither. */
+static void c1_1_a_cancelled_run_ends_the_call_and_writes_nothing(void **state)
+{
+    fixture *f = *state;
+    bp_compile_options o = {.backend_fn = cancels};
+    bp_callable *g = bp_compile(f->c, write_around_a_break, &o);
+    bp_tensor *x = FLOATS(f, 1, 2), *y = FLOATS(f, 3, 4), *in[] = {x, y};
+    for (uint32_t i = 1; i <= 3; i++) {
+        assert_null(bp_call1(f->c, g, 2, in));
+        assert_int_equal(bp_error(f->c), BP_CANCELLED);
+        assert_contains(bp_error_text(f->c), "the user has seen enough");
+        assert_int_equal(cancelled, i);
+        bp_error_clear(f->c);
+    }
+    EXPECT_FLOATS(f, x, 1, 2);
+    EXPECT_FLOATS(f, y, 3, 4);
+    assert_int_equal(stats(f, g).eager_calls, 0);
+    bp_callable_unref(g);
+}
+
 static uint32_t last_calls;
 
 /* The graph that multiplies cannot run; the one before it has run already. */
@@ -300,6 +335,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(c1_1_inputs_are_written_around_breaks, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(c1_1_a_cancelled_run_ends_the_call_and_writes_nothing, fixture_setup,
+                                        fixture_teardown),
         cmocka_unit_test_setup_teardown(c1_1_nothing_is_written_before_the_last_segment_has_succeeded, fixture_setup,
                                         fixture_teardown),
         cmocka_unit_test_setup_teardown(c1_1_every_source_is_read_before_the_first_write, fixture_setup,
