@@ -21,6 +21,7 @@ unit_tests += %D%/unit/compile/test_opaque
 tests_unit_compile_test_opaque_SOURCES = %D%/unit/compile/test_opaque.c %D%/unit/compile/steps.h
 unit_tests += %D%/unit/compile/test_numbers
 unit_tests += %D%/unit/compile/test_pains
+unit_tests += %D%/unit/compile/test_pains_calls
 unit_tests += %D%/unit/compile/test_named
 unit_tests += %D%/unit/compile/test_slices
 unit_tests += %D%/unit/compile/test_random

@@ -219,6 +219,27 @@ static ref scatter_by_name(trace *t, ref parent, const trace_handle *h, ref valu
                 value_none());
 }
 
+/* Whether strides leave room for what lies between them, from the smallest one up: else some element may be reached
+ * twice, and what a write gives depends on its order. */
+static bool reaches_once(const bp_tensor *v)
+{
+    int64_t reach = 0, below = -1;
+    for (uint32_t done = 0; done < v->rank; done++) {
+        int64_t step = INT64_MAX, extent = 0, equal = 0;
+        for (uint32_t d = 0; d < v->rank; d++)
+            if (tensor_dim(v, d) > 1 && tensor_step(v, d) > below && tensor_step(v, d) <= step) {
+                equal = tensor_step(v, d) == step ? equal + 1 : 1;
+                step = tensor_step(v, d);
+                extent = (tensor_dim(v, d) - 1) * step;
+            }
+        if (equal > 1 || (equal && step <= reach))
+            return tensor_nelem(v) == 0;
+        reach += extent;
+        below = step;
+    }
+    return true;
+}
+
 /* The same for any view: where the operator would put its result on a contiguous parent. */
 static ref scatter_by_place(trace *t, ref parent, const trace_handle *h, ref value)
 {
@@ -227,7 +248,7 @@ static ref scatter_by_place(trace *t, ref parent, const trace_handle *h, ref val
     if (!on)
         return 0;
     const bp_tensor *v = trace_fake(t, on), *p = trace_fake(t, parent);
-    if (v->dtype != p->dtype || tensor_overlaps_itself(v)) {
+    if (v->dtype != p->dtype || !reaches_once(v)) {
         trace_stop(t, TRACE_DECLINED, "a write through %s is not recorded", h->view->target);
         return 0;
     }

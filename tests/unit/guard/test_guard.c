@@ -472,7 +472,7 @@ static void layout_guards_print_what_they_check(void **state)
     guard_destroy(g);
 }
 
-static void a_set_that_does_not_hold_for_its_own_inputs_is_refused(void **state)
+static void A142_a_set_that_does_not_hold_for_its_own_inputs_is_refused(void **state)
 {
     (void)state;
     call k = CALL(T(floats(2)));
@@ -526,7 +526,7 @@ int main(void)
         TEST(foreign_memory_under_two_storages_is_seen),
         TEST(code_parts_print_one_condition_a_line),
         TEST(layout_guards_print_what_they_check),
-        TEST(a_set_that_does_not_hold_for_its_own_inputs_is_refused),
+        TEST(A142_a_set_that_does_not_hold_for_its_own_inputs_is_refused),
         TEST(what_cannot_be_guarded_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
