@@ -37,14 +37,14 @@ static bp_tensor *triangle(bp_ctx *c, bp_tensor *t, bool upper, bool unit)
 
 /* -- Cholesky ------------------------------------------------------------------------------------------------------ */
 
-/* A = L L^H: L^-H S L^-1, where S is the Hermitian part of L^H G's lower triangle, its diagonal halved. */
+/* A = L L^H: L^-H S L^-1, where 2 S has the lower triangle of L^H G, and is Hermitian beside its diagonal. */
 bp_status derive_cholesky(bp_ctx *c, grad_call *g)
 {
     bool upper = grad_arg_bool(g, "upper");
     bp_tensor *l = upper ? grad_mh(c, g->results[0]) : g->results[0];
     bp_tensor *grad = upper ? grad_mh(c, g->grads[0]) : g->grads[0];
     bp_tensor *p = grad_mm(c, grad_mh(c, l), grad), *low = grad_tril(c, p, -1);
-    bp_tensor *s = grad_add(c, grad_add(c, low, grad_mh(c, low)), grad_diag(c, grad_real(c, grad_diagonal(c, p))));
+    bp_tensor *s = grad_add(c, grad_add(c, low, grad_mh(c, low)), grad_diag(c, grad_diagonal(c, p)));
     s = grad_solve_t(c, grad_mh(c, l), s, true, true, false);
     grad_give(g, "self", grad_scaled(c, grad_solve_t(c, l, s, false, false, false), 0.5));
     return grad_done(c);

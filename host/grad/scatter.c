@@ -153,12 +153,10 @@ static void product_of(bp_ctx *c, reduction *r)
     r->of_src = bp_aten_where_self(c, alone, of_alone, of_rest);
 }
 
-/* Shared out evenly among those that are the extremum. */
+/* Shared out evenly among those that are the extremum, self too, as in PyTorch, where it is not included. */
 static void extremum_of(bp_ctx *c, reduction *r)
 {
     bp_tensor *self_is = as_number(c, bp_aten_eq_tensor(c, r->self, r->result), r->self);
-    if (!r->include_self)
-        self_is = cleared(c, &r->to, self_is);
     bp_tensor *src_is = as_number(c, bp_aten_eq_tensor(c, r->src, seen(c, &r->to, r->result)), r->self);
     bp_tensor *share = grad_div(c, r->grad, added(c, &r->to, self_is, src_is));
     r->of_self = grad_mul(c, self_is, share);

@@ -104,9 +104,11 @@ static void mark_grad(const bp_ctx *c, op_call *k, const prepared *p, const shap
     }
 }
 
-/* Arguments that a row's own kernel writes (running statistics). */
+/* Arguments that a row's own kernel writes: running statistics, which move in training alone. */
 static void bump_written(const op_row *op, const bp_value *args)
 {
+    if ((op->flags & OP_MOVES_STATS) && !arg_bool(args, 5))
+        return;
     for (uint32_t i = 0; i < op->schema->nargs; i++) {
         bp_tensor *t = arg_tensor(args, i);
         if (op->schema->args[i].ty.writes && t)
