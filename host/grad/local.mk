@@ -9,4 +9,4 @@ libhost_la_SOURCES += %D%/tape_node.h %D%/tape.c %D%/tape_node.c %D%/tape_save.c
 libhost_la_SOURCES += %D%/rows.h %D%/write.c %D%/write.h
 libhost_la_SOURCES += %D%/view.c %D%/strided.c %D%/index.c %D%/scatter.c %D%/matmul.c %D%/conv.c %D%/norm.c
 libhost_la_SOURCES += %D%/fft.c %D%/linalg.c %D%/linalg.h %D%/reflect.c %D%/spectral.c
-libhost_la_SOURCES += %D%/tape_leaf.c %D%/tape_backward.c %D%/tape_api.c %D%/tape_print.c
+libhost_la_SOURCES += %D%/tape_leaf.c %D%/tape_backward.c %D%/tape_api.c %D%/tape_print.c %D%/tape_composite.c

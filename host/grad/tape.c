@@ -270,6 +270,8 @@ static RARE bp_status call_taped(bp_ctx *c, dispatch_mode *self, op_call *k)
     const grad_row *row = grad_row_of(r.op);
     if (!row && r.written && (r.op->flags & OP_NO_GRAD_OUT))
         row = &overwritten;
+    if (!row && composite_is(r.op))
+        return composite_run(c, self, k, r.op, r.args);
     return run_recorded(&r, row);
 }
 

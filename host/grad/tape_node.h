@@ -106,7 +106,7 @@ bp_status tape_node_run(bp_ctx *c, tape_node *n, bp_tensor *const *grads, const 
 bool composite_is(const op_row *op); /* whether it is differentiated by its parts */
 /* Runs k as the parts of the functional row `op` on args; they come back to the tape: to the mode `self`, or, NULL, to
  * the bottom. */
-bp_status composite_run(bp_ctx *c, dispatch_mode *self, op_call *k, const op_row *op, const bp_value *args);
+bp_status composite_run(bp_ctx *c, dispatch_mode *self, op_call *k, const op_row *op, bp_value *args);
 
 /* -- tape_view.c -- */
 /* Makes sure that what t knows is right: a view of a base that was written since gets its history anew. */

@@ -283,6 +283,57 @@ static void detach_cuts(void **state)
     OK();
 }
 
+/* -- composites ---------------------------------------------------------------------------------------------------- */
+
+static void a_composite_is_differentiated_by_its_parts(void **state)
+{
+    (void)state;
+    bp_tensor *x = leaf(M(1, 1, 2)), *w = leaf(M(2, 1, 2, 3, 4)), *b = leaf(F(5, 6));
+    bp_tensor *y = bp_linear(c, x, w, .bias = b);
+    OK();
+    IS(y, 10, 17);
+    BACKWARD(bp_sum(c, bp_mul(c, y, y)));
+    OK();
+    IS(GRAD(b), 20, 34);
+    IS(GRAD(w), 20, 40, 34, 68);
+    IS(GRAD(x), 20 + 3 * 34, 40 + 4 * 34);
+}
+
+static void a_composite_in_place_may_read_what_it_overwrites(void **state)
+{
+    (void)state;
+    bp_tensor *x = leaf(F(1, 2)), *w = leaf(F(5, 7)), *y = bp_add(c, x, F(1, 1));
+    bp_multiply_inplace(c, y, w);
+    IS(y, 10, 21);
+    BACKWARD(bp_sum(c, y));
+    OK();
+    IS(GRAD(x), 5, 7);
+    IS(GRAD(w), 2, 3);
+}
+
+static void a_composite_layout_in_place_is_recorded(void **state)
+{
+    (void)state;
+    bp_tensor *x = leaf(M(2, 1, 2, 3, 4, 5, 6)), *y = bp_mul(c, x, x);
+    bp_swapaxes_inplace(c, y, 0, 1);
+    OK();
+    assert_int_equal(bp_tensor_size(y, 0), 3);
+    BACKWARD(bp_sum(c, bp_mul(c, y, M(3, 1, 2, 3, 4, 5, 6))));
+    OK();
+    IS(GRAD(x), 2 * 1, 4 * 3, 6 * 5, 8 * 2, 10 * 4, 12 * 6);
+}
+
+static void an_argument_that_comes_back_keeps_its_history(void **state)
+{
+    (void)state;
+    bp_tensor *x = leaf(F(1, 2)), *y = bp_contiguous(c, x);
+    assert_ptr_equal(y, x);
+    assert_true(bp_tensor_is_leaf(x));
+    BACKWARD(bp_sum(c, bp_mul(c, bp_reshape(c, y, BP_DIMS(2)), y)));
+    OK();
+    IS(GRAD(x), 2, 4);
+}
+
 /* -- hooks --------------------------------------------------------------------------------------------------------- */
 
 static int calls, destroyed;
@@ -473,6 +524,10 @@ int main(void)
         T(what_saves_nothing_may_go_back_again),
         T(nothing_is_recorded_without_grad_mode),
         T(detach_cuts),
+        T(a_composite_is_differentiated_by_its_parts),
+        T(a_composite_in_place_may_read_what_it_overwrites),
+        T(a_composite_layout_in_place_is_recorded),
+        T(an_argument_that_comes_back_keeps_its_history),
         T(hooks_see_and_replace_whole_gradients),
         T(a_removed_hook_is_silent_and_destroyed),
         T(a_hook_behind_accumulation_sees_the_sum),
