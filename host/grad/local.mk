@@ -7,6 +7,6 @@ libhost_la_SOURCES += %D%/rows/linalg.def %D%/rows/loss.def %D%/rows/fft.def %D%
 libhost_la_SOURCES += %D%/derivative.c %D%/derivative_call.c %D%/derivative_view.c
 libhost_la_SOURCES += %D%/tape_node.h %D%/tape.c %D%/tape_node.c %D%/tape_save.c %D%/tape_run.c %D%/tape_view.c
 libhost_la_SOURCES += %D%/rows.h %D%/write.c %D%/write.h
-libhost_la_SOURCES += %D%/view.c %D%/strided.c %D%/index.c %D%/scatter.c %D%/matmul.c %D%/conv.c %D%/norm.c
+libhost_la_SOURCES += %D%/view.c %D%/strided.c %D%/index.c %D%/scatter.c %D%/matmul.c %D%/conv.c %D%/sample.c %D%/norm.c
 libhost_la_SOURCES += %D%/fft.c %D%/linalg.c %D%/linalg.h %D%/reflect.c %D%/spectral.c
 libhost_la_SOURCES += %D%/tape_leaf.c %D%/tape_backward.c %D%/tape_api.c %D%/tape_print.c %D%/tape_composite.c
