@@ -2,10 +2,11 @@
  *
  * A leaf's first gradient becomes its `.grad` as it is where nobody else can see it and it is laid out as the leaf is;
  * later ones are added in place, as PyTorch does, unless the sum is to be differentiated. Leaves may be shared between
- * threads: the sum is made outside of the lock, and made again if another thread was faster. */
+ * threads, which add one after another. */
 #include "host/grad/tape_node.h"
 #include "host/op/rows.h"
 #include <backplane/backplane.h>
+#include <pthread.h>
 #include <string.h>
 
 /* -- hooks --------------------------------------------------------------------------------------------------------- */
@@ -162,43 +163,35 @@ static bp_tensor *sum(bp_ctx *c, bp_tensor *have, bp_tensor *g, bool create)
     return t ? tensor_ref(t) : NULL;
 }
 
-/* Puts `now` where `was` is; false: something else is there by now. Takes the reference if it succeeds. */
-static bool replace(bp_ctx *c, bp_tensor *leaf, bp_tensor *was, bp_tensor *now)
+static void put(bp_tensor *leaf, bp_tensor *now)
 {
     tape_lock();
-    tape_meta *m = tape_meta_of(c, leaf);
-    bool same = m && m->grad == was;
-    if (same)
-        m->grad = now;
+    tape_meta *m = tape_meta_get(leaf);
+    bp_tensor *was = m->grad;
+    m->grad = now;
     tape_unlock();
-    if (same)
-        tensor_unref(was);
-    return same;
+    tensor_unref(was);
 }
 
 static bp_status add_to(bp_ctx *c, bp_tensor *leaf, bp_tensor *g, bool create)
 {
-    for (;;) {
-        bp_tensor *have = tape_grad_of(leaf);
-        scope_push(c);
-        bp_tensor *now = have ? sum(c, have, g, create) : first(c, g, leaf, create);
-        scope_pop(c);
-        tensor_unref(have);
-        if (!now)
-            return ctx_ok(c) ? ctx_nomem(c) : c->diag.code;
-        if (now == have) { /* summed in place */
-            tensor_unref(now);
-            return BP_OK;
-        }
-        if (replace(c, leaf, have, now))
-            return BP_OK;
+    bp_tensor *have = tape_grad_of(leaf);
+    scope_push(c);
+    bp_tensor *now = have ? sum(c, have, g, create) : first(c, g, leaf, create);
+    scope_pop(c);
+    if (now && now != have)
+        put(leaf, now);
+    else
         tensor_unref(now);
-        TRY(c->diag.code);
-    }
+    tensor_unref(have);
+    return now ? BP_OK : ctx_ok(c) ? ctx_nomem(c) : c->diag.code;
 }
 
 bp_status leaf_accumulate(bp_ctx *c, tape_node *n, bp_tensor *grad, bool create)
 {
-    TRY(add_to(c, n->u.leaf.leaf, grad, create));
-    return run_behind(c, n);
+    static pthread_mutex_t adding = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&adding);
+    bp_status st = add_to(c, n->u.leaf.leaf, grad, create);
+    pthread_mutex_unlock(&adding);
+    return st == BP_OK ? run_behind(c, n) : st;
 }

@@ -17,3 +17,7 @@ tests_oom_test_backend_SOURCES = %D%/test_backend.c tests/lib/oom.c tests/lib/oo
 tests_oom_test_backend_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_oom_test_backend_LDFLAGS = $(OOM_LINK)
 tests_oom_test_backend_LDADD = $(LDADD) $(JANSSON_LIBS)
+
+unit_tests += %D%/test_tape
+tests_oom_test_tape_SOURCES = %D%/test_tape.c tests/lib/oom.c tests/lib/oom.h
+tests_oom_test_tape_LDFLAGS = $(OOM_LINK)

@@ -1,5 +1,7 @@
 /* The tape: gradients of small programs, where they go, what is refused. */
 #include "tests/unit/grad/fixture.h"
+#include <pthread.h>
+#include <stdbool.h>
 
 /* -- leaves -------------------------------------------------------------------------------------------------------- */
 
@@ -474,6 +476,39 @@ static void a_chain_of_a_million_nodes_takes_no_stack(void **state)
     OK();
 }
 
+/* -- threads ------------------------------------------------------------------------------------------------------- */
+
+enum { THREADS = 4, ROUNDS = 200 };
+
+static void *go_back(void *shared)
+{
+    bp_ctx *own = bp_ctx_new(NULL);
+    bp_tensor *x = shared;
+    for (int i = 0; i < ROUNDS; i++) {
+        bp_scope_begin(own);
+        bp_backward(own, bp_sum(own, bp_mul(own, x, x)), NULL, 0);
+        bp_scope_end(own);
+    }
+    bool well = bp_error(own) == BP_OK;
+    bp_ctx_destroy(own);
+    return well ? shared : NULL;
+}
+
+static void threads_share_a_leaf(void **state)
+{
+    (void)state;
+    pthread_t threads[THREADS];
+    bp_tensor *x = leaf(F(1, 2));
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, go_back, x), 0);
+    for (int i = 0; i < THREADS; i++) {
+        void *result;
+        pthread_join(threads[i], &result);
+        assert_ptr_equal(result, x);
+    }
+    IS(GRAD(x), 2 * THREADS * ROUNDS, 4 * THREADS * ROUNDS);
+}
+
 /* -- printing ------------------------------------------------------------------------------------------------------ */
 
 static void collect(void *arg, const char *text, size_t n)
@@ -534,6 +569,7 @@ int main(void)
         T(a_hook_that_gives_another_shape_is_an_error),
         T(a_hook_may_run_backward_itself),
         T(a_chain_of_a_million_nodes_takes_no_stack),
+        T(threads_share_a_leaf),
         T(the_tape_prints_a_line_a_node),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
