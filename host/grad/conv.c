@@ -112,6 +112,32 @@ bp_status derive_max_pool_backward(bp_ctx *c, grad_call *g)
     return grad_done(c);
 }
 
+/* A line is an image of one row. */
+bp_status derive_avg_pool1d(bp_ctx *c, grad_call *g)
+{
+    static const char *const size[3] = {"kernel_size", "stride", "padding"};
+    bp_value args[8] = {value_tensor(bp_aten_unsqueeze_default(c, g->grads[0], -2)),
+                        value_tensor(bp_aten_unsqueeze_default(c, grad_tensor(g, "self"), -2))};
+    for (int i = 0; i < 3; i++) {
+        bp_dims given = grad_arg_dims(c, g, size[i]);
+        bp_dim both[2] = {dim_const(i < 2), given.n ? given.at[0] : dim_const(0)};
+        args[2 + i] = value_dims(c, both, given.n ? 2 : 0);
+    }
+    args[5] = *grad_value(g, "ceil_mode");
+    args[6] = *grad_value(g, "count_include_pad");
+    grad_give(g, "self", bp_aten_squeeze_dim(c, grad_op(c, ROW_avg_pool2d_backward_default, 7, args), -2));
+    return grad_done(c);
+}
+
+bp_status derive_adaptive_avg_pool1d(bp_ctx *c, grad_call *g)
+{
+    bp_tensor *grad = bp_aten_unsqueeze_default(c, g->grads[0], -2);
+    bp_tensor *self = bp_aten_unsqueeze_default(c, grad_tensor(g, "self"), -2);
+    bp_tensor *t = GRAD_OP(c, private_adaptive_avg_pool2d_backward_default, value_tensor(grad), value_tensor(self));
+    grad_give(g, "self", bp_aten_squeeze_dim(c, t, -2));
+    return grad_done(c);
+}
+
 bp_status derive_adaptive_avg_pool_backward(bp_ctx *c, grad_call *g)
 {
     bp_tensor *pooled = grad_tensor(g, "grad_output");

@@ -91,6 +91,22 @@ bp_status derive_masked_select(bp_ctx *c, grad_call *g)
     return grad_done(c);
 }
 
+/* Each slice gets the sum of what it was repeated to. */
+bp_status derive_repeat_interleave(bp_ctx *c, grad_call *g)
+{
+    bp_tensor *self = grad_tensor(g, "self"), *repeats = grad_tensor(g, "repeats"), *grad = g->grads[0];
+    bool flat = arg_is_none(grad_value(g, "dim"), 0);
+    bp_dim numel = tensor_numel(c, self);
+    bp_dims sizes = flat ? (bp_dims){&numel, 1, 1} : grad_sizes(self);
+    uint32_t d = flat ? 0 : grad_arg_wrapped(c, g, "dim", self->rank);
+    bp_dim n = flat ? numel : grad_size(self, (int32_t)d);
+    bp_tensor *each = bp_aten_expand_default(c, repeats, (bp_dims){&n, 1, 1}, 0);
+    bp_tensor *from = bp_aten_repeat_interleave_tensor(c, each, bp_scalar_dim(grad_size(grad, (int32_t)d)));
+    bp_tensor *sum = bp_aten_index_add_default(c, grad_new_zeros(c, grad, sizes), d, from, grad, (bp_scalar){0});
+    grad_give(g, "self", flat ? bp_aten_reshape_default(c, sum, grad_sizes(self)) : sum);
+    return grad_done(c);
+}
+
 /* -- tables -------------------------------------------------------------------------------------------------------- */
 
 bp_status derive_embedding(bp_ctx *c, grad_call *g)

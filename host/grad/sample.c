@@ -71,7 +71,8 @@ static bp_tensor *mirrored(const sampling *s, bp_tensor *x, int64_t size, bp_ten
         *slope = grad_zeros(c, x);
         return grad_zeros(c, x);
     }
-    bp_tensor *u = plus(c, x, -low), *before = bp_aten_lt_scalar(c, u, bp_scalar_int(0)), *away = bp_aten_abs_default(c, u);
+    bp_tensor *u = plus(c, x, -low), *away = bp_aten_abs_default(c, u);
+    bp_tensor *before = bp_aten_lt_scalar(c, u, bp_scalar_int(0));
     bp_tensor *turns = bp_aten_floor_default(c, bp_aten_div_scalar(c, away, bp_scalar_float(span)));
     bp_tensor *rest = bp_aten_fmod_scalar(c, away, bp_scalar_float(span));
     bp_tensor *odd = bp_aten_ne_scalar(c, bp_aten_remainder_scalar(c, turns, bp_scalar_int(2)), bp_scalar_int(0));

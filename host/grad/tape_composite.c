@@ -65,6 +65,7 @@ static bp_status run_parts(parts *p)
     TRY(results_reserve(c, p->k, s.nout));
     for (uint32_t i = 0; i < s.nout; i++)
         p->k->out[i] = out[i] ? tensor_ref(out[i]) : NULL;
+    p->k->returns_list = p->k->op->schema->nreturns == 1 && p->k->op->schema->returns[0].list;
     return BP_OK;
 }
 

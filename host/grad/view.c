@@ -39,6 +39,21 @@ bp_status derive_narrow_copy(bp_ctx *c, grad_call *g)
     return grad_done(c);
 }
 
+/* Where it begins is data: the positions are computed, counted from the front. */
+bp_status derive_narrow(bp_ctx *c, grad_call *g)
+{
+    bp_tensor *self = grad_tensor(g, "self"), *start = grad_tensor(g, "start"), *grad = g->grads[0];
+    uint32_t d = grad_arg_wrapped(c, g, "dim", self->rank);
+    bp_tensor *wrapped = bp_aten_add_scalar(c, start, bp_scalar_dim(grad_size(self, (int32_t)d)), (bp_scalar){0});
+    start = bp_aten_where_self(c, bp_aten_lt_scalar(c, start, bp_scalar_int(0)), wrapped, start);
+    bp_tensor *at = bp_aten_arange_default(c, bp_scalar_dim(grad_size(grad, (int32_t)d)), BP_I64, 0,
+                                           tensor_device(grad), (bp_scalar){0});
+    at = bp_aten_add_tensor(c, at, start, (bp_scalar){0});
+    bp_tensor *zeros = grad_new_zeros(c, grad, grad_sizes(self));
+    grad_give(g, "self", bp_aten_index_add_default(c, zeros, d, at, grad, (bp_scalar){0}));
+    return grad_done(c);
+}
+
 /* The number of results' gradients, zeros where none flows, in the scratch arena. */
 static bp_tensors all_grads(bp_ctx *c, grad_call *g)
 {
