@@ -126,6 +126,7 @@ static void count_case(golden_case *k, golden_counts *n, const json_t *j, golden
     n->by_nodes += v == CASE_BY_NODES;
     n->defined += v == CASE_DEFINED;
     n->unvalued += v == CASE_UNVALUED;
+    n->turned += v == CASE_TURNED;
     n->gradients += !k->o->grad && json_object_get(j, "grad_inputs") != NULL;
     if (k->eagerly && k->o->verbose)
         say_case(k, j, "eagerly: ", "it declined to be captured");
@@ -248,6 +249,9 @@ void golden_summary(const golden_counts *n, const golden_options *o)
     if (n->unvalued)
         say(o, "%llu of the passed by shape and dtype alone: their values are not comparable",
             (unsigned long long)n->unvalued);
+    if (n->turned)
+        say(o, "%llu of the passed with factors of other signs than the recorded ones, and gradients turned likewise",
+            (unsigned long long)n->turned);
     if (n->gradients)
         say(o, "%llu of the passed have recorded gradients, which were not compared", (unsigned long long)n->gradients);
     if (getrusage(RUSAGE_SELF, &use) == 0)

@@ -28,6 +28,7 @@ typedef struct {
     uint64_t decomposed;   /* of the passed: by their decompositions */
     uint64_t eagerly;      /* of the passed: declined to be captured, and ran as they are */
     uint64_t defined;      /* of the passed: by what defines them, where values are not comparable */
+    uint64_t turned;       /* of the passed: gradients by factors of another sign than the recorded ones */
     uint64_t gradients;    /* of the passed: recorded gradients that were not looked at */
     map reasons;           /* of the unsupported: reason -> how often */
 } golden_counts;

@@ -9,6 +9,7 @@ typedef struct {
     const golden_call *call;
     bp_tensor **outputs, **roots, **grads, **wanted, **got;
     uint32_t noutputs, nroots, nwanted;
+    bool turned;             /* some factor has another sign than the recorded one */
     buf *why;
 } grad_case;
 
@@ -57,6 +58,84 @@ static bool mark_inputs(grad_case *g, const json_t *j)
     return true;
 }
 
+/* -- factors whose signs are free ---------------------------------------------------------------------------------- */
+
+/* One line of a matrix: a column (or a row) of batch `at`. */
+typedef struct { int64_t first, step, n; } line;
+
+static line line_of(const bp_tensor *t, int64_t batch, int64_t i, bool rows)
+{
+    uint32_t down = t->rank - 2, across = t->rank - 1, along = rows ? across : down;
+    line l = {i * tensor_step(t, rows ? down : across), tensor_step(t, along), tensor_dim(t, along)};
+    for (uint32_t d = t->rank - 2; d-- > 0; batch /= tensor_dim(t, d))
+        l.first += batch % tensor_dim(t, d) * tensor_step(t, d);
+    return l;
+}
+
+static double *element(const bp_tensor *t, line l, int64_t k)
+{
+    return (double *)tensor_ptr(t) + l.first + k * l.step;
+}
+
+/* 1 or -1 where the line of `got` is that of `want`, or its opposite; 0: it is neither. */
+static int sign_between(const bp_tensor *got, line g, const bp_tensor *want, line w)
+{
+    double same = 0, opposite = 0, size = 0;
+    for (int64_t k = 0; k < g.n; k++) {
+        double a = *element(got, g, k), b = *element(want, w, k);
+        same += (a - b) * (a - b);
+        opposite += (a + b) * (a + b);
+        size += b * b;
+    }
+    double least = 1e-12 * size;
+    return same <= least ? 1 : opposite <= least ? -1 : 0;
+}
+
+/* Turns the lines of grad whose lines in got are those of want with the other sign; false: some line is neither. */
+static bool turn_lines(const bp_tensor *got, const bp_tensor *want, const bp_tensor *grad, bool rows, bool *turned)
+{
+    int64_t lines = tensor_dim(got, got->rank - (rows ? 2 : 1)), batches = 1;
+    for (uint32_t d = 0; d + 2 < got->rank; d++)
+        batches *= tensor_dim(got, d);
+    for (int pass = 0; pass < 2; pass++)
+        for (int64_t i = 0; i < batches * lines; i++) {
+            line g = line_of(got, i / lines, i % lines, rows), w = line_of(want, i / lines, i % lines, rows);
+            line t = line_of(grad, i / lines, i % lines, rows);
+            int sign = sign_between(got, g, want, w);
+            if (!sign)
+                return false;
+            for (int64_t k = 0; pass == 1 && sign < 0 && k < t.n; k++)
+                *element(grad, t, k) = -*element(grad, t, k);
+            *turned |= sign < 0;
+        }
+    return true;
+}
+
+/* Eigenvectors and singular vectors may come with the other sign. A loss that knows the recorded ones has a gradient by
+ * ours that is turned likewise, and the same gradient by the input. */
+static bool turn_grad(grad_case *g, const json_t *j, uint32_t i)
+{
+    uint32_t at = index_at(json_object_get(j, "differentiable_outputs"), i);
+    const bp_tensor *got = g->outputs[at], *grad = g->grads[i];
+    const bp_tensor *want = golden_read_tensor(g->k, json_array_get(json_object_get(j, "outputs"), at));
+    if (!want)
+        return false;
+    bool ours = got->dtype == BP_F64 && want->dtype == BP_F64 && got->rank >= 2 && got->rank == want->rank;
+    for (uint32_t d = 0; ours && d < got->rank; d++)
+        ours = tensor_dim(got, d) == tensor_dim(want, d) && tensor_dim(got, d) == tensor_dim(grad, d);
+    if (ours && !turn_lines(got, want, grad, false, &g->turned))
+        turn_lines(got, want, grad, true, &g->turned);
+    return true;
+}
+
+static bool has_factors(const graph *g)
+{
+    for (node_id n = g->first; n; n = graph_get(g, n)->next)
+        if (graph_get(g, n)->op == BP_NODE_CALL_FUNCTION && (golden_kind(graph_get(g, n)->target) & KIND_FACTOR))
+            return true;
+    return false;
+}
+
 static bool find_roots(grad_case *g, const json_t *j)
 {
     for (uint32_t i = 0; i < g->nroots; i++) {
@@ -67,8 +146,13 @@ static bool find_roots(grad_case *g, const json_t *j)
         if (!(g->grads[i] = golden_read_tensor(g->k, json_array_get(json_object_get(j, "grad_outputs"), i))))
             return false;
     }
+    for (uint32_t i = 0; has_factors(&g->call->gm->g) && i < g->nroots; i++)
+        if (!turn_grad(g, j, i))
+            return false;
     return true;
 }
+
+/* -- judging ------------------------------------------------------------------------------------------------------- */
 
 static bool judge_one(grad_case *g, const json_t *j, uint32_t i)
 {
@@ -116,7 +200,7 @@ static golden_verdict run_grad(grad_case *g, const json_t *j)
         return CASE_FAILED;
     if (tape_backward(c, g->roots, g->grads, g->nroots, g->wanted, g->got, g->nwanted, TAPE_ALLOW_UNUSED) != BP_OK)
         return golden_judge_error(g->k, g->why);
-    return judge(g, j) ? CASE_PASSED : CASE_FAILED;
+    return !judge(g, j) ? CASE_FAILED : g->turned ? CASE_TURNED : CASE_PASSED;
 }
 
 golden_verdict golden_run_grad(golden_case *k, const golden_call *call, const json_t *j, buf *why)
