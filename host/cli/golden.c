@@ -11,6 +11,8 @@ static const cli_option options[] = {
     {"--functionalize", NULL, "run each case as a captured function; also compare the inputs that it writes"},
     {"--round-trip", NULL, "print each graph, read it back and print it again: the texts must be equal"},
     {"--grad", NULL, "only graphs with recorded gradients: these, by the eager tape"},
+    {"--check-derivatives", NULL, "compare derivatives with differences in float64; rows without a case fail"},
+    {"--once", NULL, "with it: of each operator one case"},
     {"--strides", NULL, "also compare strides with PyTorch's"},
     {"--decompose", NULL, "run each operator by its decomposition instead of its kernel"},
     {"--decompose-deep", NULL, "the same, with these decomposed too, down to core ATen"},
@@ -48,12 +50,16 @@ int verb_golden(cli *k, int argc, char **argv)
     o.check_strides = cli_has(k, "--strides");
     o.decompose = cli_has(k, "--decompose-deep") ? 2 : cli_has(k, "--decompose");
     o.list_unsupported = cli_has(k, "--list-unsupported");
+    o.check_derivatives = cli_has(k, "--check-derivatives");
+    o.once = cli_has(k, "--once");
     o.verbose = cli_has(k, "-v");
     o.progress = isatty(STDERR_FILENO) ? show_progress : NULL;
     golden_counts n = {0};
     bp_status s = BP_OK;
     for (uint32_t i = 0; i < k->args.len && s == BP_OK; i++)
         s = golden_run_file(k->c, k->args.at[i], &o, &n);
+    if (s == BP_OK)
+        golden_finish(&n, &o);
     if (s == BP_OK)
         golden_summary(&n, &o);
     if (s == BP_OK && n.passed + n.failed + n.unsupported == 0)

@@ -186,11 +186,25 @@ static bp_status give_history(record *r, uint32_t i)
     return tape_set_node(r->c, t, r->n, i);
 }
 
+/* What a functional operator leaves in an argument (the slopes that rrelu_with_noise drew) is what its derivative
+ * reads. */
+static void save_what_was_left(record *r)
+{
+    const schema *s = r->op->schema;
+    for (uint32_t i = 0; !r->written && r->n->kind == NODE_OP && i < r->n->ninputs; i++) {
+        uint32_t arg = 0;
+        saved *v = &r->n->u.call.saved[i];
+        if (grad_input_at(r->args, s->nargs, i, &arg) && s->args[arg].ty.writes && v->kind == SAVED_INPUT)
+            v->version = tape_version(v->t);
+    }
+}
+
 static bp_status end_node(record *r)
 {
     bp_ctx *c = r->c;
     op_call *k = r->k;
     bool any = false;
+    save_what_was_left(r);
     for (uint32_t i = 0; i < k->nout; i++)
         any |= is_recorded(r, i);
     if (!any)

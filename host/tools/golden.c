@@ -3,6 +3,7 @@
 #include "host/backend/backend.h"
 #include "host/base/clock.h"
 #include "host/tools/golden_case.h"
+#include "host/tools/golden_derivative.h"
 #include <string.h>
 #include <sys/resource.h>
 
@@ -112,6 +113,8 @@ static void count_case(golden_case *k, golden_counts *n, const json_t *j, golden
         say_case(k, j, "", why);
         return;
     }
+    if (v == CASE_SKIPPED)
+        return;
     if (v == CASE_UNSUPPORTED) {
         n->unsupported++;
         count_reason(n, why);
@@ -136,6 +139,13 @@ static void count_case(golden_case *k, golden_counts *n, const json_t *j, golden
         say_case(k, j, "by nodes: ", why);
 }
 
+static golden_verdict judge_somehow(golden_case *k, const golden_counts *n, const json_t *j, buf *why)
+{
+    if (n->derivatives)
+        return golden_check_derivative(k, j, n->derivatives, why);
+    return json_object_get(j, "nodes") ? golden_run_graph(k, j, why) : golden_run_op(k, j, why);
+}
+
 static void run_case(golden_case *k, golden_counts *n, const char *text, size_t size)
 {
     json_error_t e;
@@ -148,7 +158,7 @@ static void run_case(golden_case *k, golden_counts *n, const char *text, size_t 
     golden_verdict v = CASE_FAILED;
     if (k->error[0] || is_wanted(k->o, j)) {
         if (!k->error[0])
-            v = json_object_get(j, "nodes") ? golden_run_graph(k, j, &why) : golden_run_op(k, j, &why);
+            v = judge_somehow(k, n, j, &why);
         count_case(k, n, j, v, buf_text(&why));
     }
     json_decref(j);
@@ -193,12 +203,34 @@ bp_status golden_run_file(bp_ctx *c, const char *path, const golden_options *o, 
     backend *b;
     if (o->backend && strcmp(o->backend, "eager") != 0) /* else each case would fail of it */
         TRY(backend_resolve(c, o->backend, NULL, NULL, &b));
+    if (o->check_derivatives && !n->derivatives && !(n->derivatives = golden_derivatives_new(o->once)))
+        return ctx_nomem(c);
     golden_lines *in = golden_open(c, path);
     if (!in)
         return c->diag.code;
     bp_status s = run_lines(c, in, path, o, n);
     golden_close(in);
     return s;
+}
+
+/* -- rows whose derivatives are not proven ------------------------------------------------------------------------- */
+
+void golden_finish(golden_counts *n, const golden_options *o)
+{
+    uint32_t proven = 0, second = 0;
+    for (uint32_t i = 0; n->derivatives && i < op_count(); i++) {
+        const op_row *row = op_at(i);
+        if (o->op && !strstr(row->target, o->op))
+            continue;
+        const char *why = golden_unproven(n->derivatives, row);
+        proven += golden_proven(n->derivatives, row);
+        second += n->derivatives->rows[i].second > 0;
+        n->failed += why != NULL;
+        if (why)
+            say(o, "%s: %s", row->target, why);
+    }
+    if (n->derivatives)
+        say(o, "%u derivatives are proven, %u of them with the second", proven, second);
 }
 
 /* -- the sum ------------------------------------------------------------------------------------------------------- */
@@ -262,5 +294,7 @@ void golden_summary(const golden_counts *n, const golden_options *o)
 
 void golden_counts_fini(golden_counts *n)
 {
+    golden_derivatives_free(n->derivatives);
+    n->derivatives = NULL;
     map_fini(&n->reasons);
 }

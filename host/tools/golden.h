@@ -12,6 +12,8 @@ typedef struct {
     int32_t decompose;     /* 1: operator cases by their decompositions; 2: these decomposed too, down to core ATen */
     bool check_strides;    /* also strides against those that PyTorch recorded */
     bool grad;             /* graphs: only those with recorded gradients, and these gradients alone */
+    bool check_derivatives; /* operator cases: their derivatives against differences, instead of their results */
+    bool once;             /* of derivatives: no case of an operator behind the first that was checked */
     bool verbose;          /* also a line for each case that passed by the wider-type rule or by nodes */
     bool list_unsupported; /* at the end, a line for each reason */
     bp_write_fn_ write;    /* lines of the report, whole */
@@ -20,6 +22,7 @@ typedef struct {
     void *arg;
 } golden_options;
 
+typedef struct golden_derivatives golden_derivatives;
 typedef struct {
     uint64_t passed, failed, unsupported;
     uint64_t by_wider;     /* of the passed: only by the wider-type rule */
@@ -30,11 +33,14 @@ typedef struct {
     uint64_t defined;      /* of the passed: by what defines them, where values are not comparable */
     uint64_t turned;       /* of the passed: gradients by factors of another sign than the recorded ones */
     uint64_t gradients;    /* of the passed: recorded gradients that were not looked at */
+    golden_derivatives *derivatives; /* which rows were checked; NULL unless that was asked for */
     map reasons;           /* of the unsupported: reason -> how often */
 } golden_counts;
 
 /* Adds a file's cases to the counts. A file that cannot be read is an error; a case that cannot is a failed case. */
 bp_status golden_run_file(bp_ctx *c, const char *path, const golden_options *o, golden_counts *n);
+/* Behind the last file of derivatives: each row whose derivative no case proved is one more failed case, by name. */
+void golden_finish(golden_counts *n, const golden_options *o);
 /* What they sum up to; its last line is "N passed, N failed, N unsupported". */
 void golden_summary(const golden_counts *n, const golden_options *o);
 void golden_counts_fini(golden_counts *n);
