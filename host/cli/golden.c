@@ -14,6 +14,7 @@ static const cli_option options[] = {
     {"--check-derivatives", NULL, "compare derivatives with differences in float64; rows without a case fail"},
     {"--once", NULL, "with it: of each operator one case"},
     {"--strides", NULL, "also compare strides with PyTorch's"},
+    {"--passes", NULL, "run all passes on each graph first, and verify that it is in core ATen then"},
     {"--decompose", NULL, "run each operator by its decomposition instead of its kernel"},
     {"--decompose-deep", NULL, "the same, with these decomposed too, down to core ATen"},
     {"--list-unsupported", NULL, "at the end, each reason and how often it was met"},
@@ -48,6 +49,7 @@ int verb_golden(cli *k, int argc, char **argv)
     o.round_trip = cli_has(k, "--round-trip");
     o.grad = cli_has(k, "--grad");
     o.check_strides = cli_has(k, "--strides");
+    o.passes = cli_has(k, "--passes");
     o.decompose = cli_has(k, "--decompose-deep") ? 2 : cli_has(k, "--decompose");
     o.list_unsupported = cli_has(k, "--list-unsupported");
     o.check_derivatives = cli_has(k, "--check-derivatives");

@@ -337,6 +337,19 @@ void graph_erase(graph *g, node_id n)
     g->live--;
 }
 
+void graph_move_before(graph *g, node_id n, node_id at)
+{
+    if (g->failed || n == at)
+        return;
+    graph_node *node = &g->nodes.at[n], *next = &g->nodes.at[at];
+    *(node->prev ? &g->nodes.at[node->prev].next : &g->first) = node->next;
+    *(node->next ? &g->nodes.at[node->next].prev : &g->last) = node->prev;
+    node->prev = next->prev;
+    node->next = at;
+    *(next->prev ? &g->nodes.at[next->prev].next : &g->first) = n;
+    next->prev = n;
+}
+
 typedef struct { node_id from, to; bool found; } renaming;
 
 static void find_node(void *arg, node_id n)

@@ -89,6 +89,7 @@ node_id graph_output(graph *g, const bp_value *values, uint32_t n); /* one argum
 void graph_set_metas(graph *g, node_id n, const tensor_meta *metas, uint32_t count);
 void graph_set_site(graph *g, node_id n, const char *file, int32_t line);
 void graph_set_args(graph *g, node_id n, const bp_value *args, uint32_t nargs);
+void graph_move_before(graph *g, node_id n, node_id at); /* in program order; who calls keeps it a right one */
 void graph_erase(graph *g, node_id n);            /* must have no users */
 void graph_replace_uses(graph *g, node_id from, node_id to);
 bp_status graph_clone(bp_ctx *c, const graph *from, graph *to); /* ids and names stay; `to` is initialized by it */

@@ -6,3 +6,4 @@ libhost_la_SOURCES += %D%/decomps/pointwise.def %D%/decomps/reduce.def %D%/decom
 libhost_la_SOURCES += %D%/decomps/index.def %D%/decomps/matmul.def %D%/decomps/norm.def %D%/decomps/conv.def
 libhost_la_SOURCES += %D%/decomps/linalg.def %D%/decomps/loss.def %D%/decomps/fft.def %D%/decomps/random.def
 libhost_la_SOURCES += %D%/decomps/kept.def
+libhost_la_SOURCES += %D%/pass.c %D%/pure.c %D%/pure.h %D%/dce.c %D%/cse.c %D%/fold.c %D%/decompose.c

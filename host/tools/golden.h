@@ -9,6 +9,7 @@ typedef struct {
     bool check_fake;       /* operator cases: also what the shape rule says against what came out, strides included */
     bool functionalize;    /* each case runs as a captured function on the eager backend; inputs written are compared */
     bool round_trip;       /* graphs: printed to canonical text, read back and printed again, nothing changes */
+    bool passes;           /* graphs: passes run on each first: dead code, common subexpressions, constants, core ATen */
     int32_t decompose;     /* 1: operator cases by their decompositions; 2: these decomposed too, down to core ATen */
     bool check_strides;    /* also strides against those that PyTorch recorded */
     bool grad;             /* graphs: only those with recorded gradients, and these gradients alone */

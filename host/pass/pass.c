@@ -1,0 +1,28 @@
+/* Pipelines of passes. */
+#include "host/pass/pass.h"
+#include "host/base/env.h"
+#include "host/base/log.h"
+#include <string.h>
+
+static bool verifies(void)
+{
+    const char *what = env_get(ENV_BACKPLANE_VERIFY);
+    return what && strcmp(what, "passes") == 0;
+}
+
+bp_status passes_run(bp_ctx *c, bp_graph_module *gm, const pass *passes, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t before = gm->g.live;
+        bp_status s = passes[i].fn(c, gm, passes[i].arg);
+        if (!s && verifies())
+            s = graph_verify(c, gm);
+        if (s) {
+            diag_while(&c->diag, "pass \"%s\" on graph \"%s\"", passes[i].name, gm->name);
+            return s;
+        }
+        log_line(c->rt, LOG_aot, "pass \"%s\" on graph \"%s\": %u nodes, %u before", passes[i].name, gm->name, gm->g.live,
+                 before);
+    }
+    return BP_OK;
+}
