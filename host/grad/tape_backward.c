@@ -105,10 +105,18 @@ static uint32_t pop(task *k)
 
 /* -- gradients on their way ---------------------------------------------------------------------------------------- */
 
+/* Nobody else sees a: the sum may take its place. Fakes and recorders get a new one. */
+static bool may_add_in_place(const bp_ctx *c, const bp_tensor *a, const bp_tensor *b)
+{
+    return !c->modes && !c->ambient.grad_enabled && !tensor_is_fake(a) && !tensor_is_fake(b) && a->dtype == b->dtype &&
+           tensor_is_dense(a) && tape_is_alone(a);
+}
+
 static bp_tensor *add(bp_ctx *c, bp_tensor *a, bp_tensor *b)
 {
     scope_push(c);
-    bp_tensor *t = bp_aten_add_tensor(c, a, b, (bp_scalar){0});
+    bp_tensor *t = may_add_in_place(c, a, b) ? bp_aten_add_inplace_tensor(c, a, b, (bp_scalar){0})
+                                             : bp_aten_add_tensor(c, a, b, (bp_scalar){0});
     if (t)
         tensor_ref(t);
     scope_pop(c);

@@ -131,11 +131,6 @@ static bool laid_out_like(const bp_tensor *g, const bp_tensor *leaf)
     return true;
 }
 
-static bool is_alone(const bp_tensor *g)
-{
-    return atomic_load(&g->refs) == 1 && atomic_load(&g->store->refs) == 1 && !g->base;
-}
-
 /* A copy that is laid out as the leaf is. */
 static bp_tensor *own_copy(bp_ctx *c, bp_tensor *g, const bp_tensor *leaf)
 {
@@ -150,7 +145,7 @@ static bp_tensor *own_copy(bp_ctx *c, bp_tensor *g, const bp_tensor *leaf)
 
 static bp_tensor *first(bp_ctx *c, bp_tensor *g, const bp_tensor *leaf, bool create)
 {
-    bool take = !create && is_alone(g) && laid_out_like(g, leaf);
+    bool take = !create && tape_is_alone(g) && laid_out_like(g, leaf);
     bp_tensor *t = take ? g : own_copy(c, g, leaf);
     return t ? tensor_ref(t) : NULL;
 }

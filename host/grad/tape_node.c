@@ -287,6 +287,13 @@ tape_edge tape_edge_of(bp_ctx *c, bp_tensor *t)
     return (tape_edge){unknown_maker(c, t), 0};
 }
 
+bool tape_is_alone(const bp_tensor *t)
+{
+    const bp_tensor *b = t->base;
+    return atomic_load(&t->refs) == 1 && atomic_load(&t->store->refs) == (b ? 2 : 1) &&
+           (!b || atomic_load(&b->refs) == 1);
+}
+
 void tape_edge_drop(tape_edge e)
 {
     tape_node_unref(e.node);

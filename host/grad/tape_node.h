@@ -80,6 +80,8 @@ static inline tape_meta *tape_meta_get(const bp_tensor *t) { return t->grad; }
 bp_status tape_set_node(bp_ctx *c, bp_tensor *t, tape_node *n, uint32_t index);
 /* t has no history from now on. */
 bp_status tape_forget(bp_tensor *t);
+/* Whether the caller's reference is the only way to t's memory, but for a base that t alone holds. */
+bool tape_is_alone(const bp_tensor *t);
 void tape_lock(void);
 void tape_unlock(void);
 static inline bool tape_differentiable(bp_dtype d) { return dtype_is_float(d) || dtype_is_complex(d); }
