@@ -12,6 +12,7 @@ typedef struct bindings {
     const bp_value *inputs; /* the caller's, until an attribute joins them */
     bind_value *values;
     uint32_t ninputs, nargs, nvalues, values_cap;
+    uint32_t next;          /* where the value behind the last one found is: values are read in the order they came */
     bp_value *own_inputs;
     uint32_t inputs_cap;    /* of own_inputs */
     bp_value inputs_inline[BIND_INLINE];
@@ -27,7 +28,7 @@ static inline void bind_init(bindings *b, bp_ctx *c, const bp_value *args, uint3
     b->own_inputs = b->inputs_inline;
     b->values = b->values_inline;
     b->inputs_cap = b->values_cap = BIND_INLINE;
-    b->nvalues = 0;
+    b->nvalues = b->next = 0;
 }
 void bind_fini(bindings *b);
 void bind_reset(bindings *b); /* forgets values and attributes */
@@ -48,11 +49,15 @@ static inline bp_status bind_give(bindings *b, ref r, bp_tensor *t)
     return BP_OK;
 }
 /* The value of r, or NULL: it has none. */
-static inline bind_value *bind_find(const bindings *b, ref r)
+static inline bind_value *bind_find(bindings *b, ref r)
 {
+    if (b->next < b->nvalues && b->values[b->next].r == r)
+        return &b->values[b->next++];
     for (uint32_t i = b->nvalues; i-- > 0;)
-        if (b->values[i].r == r)
+        if (b->values[i].r == r) {
+            b->next = i + 1;
             return &b->values[i];
+        }
     return NULL;
 }
 /* Gives out the reference to the value of r, which stays readable: the taker keeps it until bind_reset. NULL: there is

@@ -136,16 +136,18 @@ bp_status trace_state(trace *t, item *state)
 /* -- the end ------------------------------------------------------------------------------------------------------- */
 
 /* The usual end, which a call commits without looking for what is shared. */
-static bool is_plain(const item *end)
+static bool is_plain(trace *t, const item *end)
 {
+    bool *seen = arena_array(&t->arena, t->storages.len + 1u, sizeof *seen);
+    bool *value = arena_array(&t->arena, t->values.len + 1u, sizeof *value);
     for (uint32_t i = 0; i < end->end.nouts; i++) {
         const out_spec *o = &end->end.outs[i];
         if (!o->handle || o->source >= 0 || !meta_is_constant(&o->base) || !ref_is_node(o->value) ||
             !meta_eq(&o->meta, &o->base) || !dim_eq(o->meta.offset, o->base.offset))
             return false;
-        for (uint32_t j = 0; j < i; j++)
-            if (o->storage == end->end.outs[j].storage || o->value == end->end.outs[j].value)
-                return false;
+        if (!seen || !value || seen[o->storage] || value[o->value])
+            return false;
+        seen[o->storage] = value[o->value] = true;
     }
     return !end->end.nwrites;
 }
@@ -166,7 +168,7 @@ bp_status trace_finish(trace *t, bp_frame *f)
     end.end.rng_total = t->rng;
     TRY(add_outs(t, f, &end));
     TRY(add_writes(t, &end));
-    end.end.is_plain = is_plain(&end);
+    end.end.is_plain = is_plain(t, &end);
     TRY(trace_emit(t, &end));
     t->why = TRACE_RETURNED;
     return BP_OK;

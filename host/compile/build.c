@@ -20,6 +20,7 @@ typedef struct {
     bp_value *made;            /* by position: the graph's value; kind NONE: not built */
     VEC(ref) in;               /* what goes in, in order of placeholders */
     VEC(ref) baked;            /* constants */
+    uint32_t *known;           /* by slot: which of `in`, or of `baked`, a value is, from 1 on; 0: of neither */
     uint32_t *order;           /* which of them is used first, second, ... in the graph */
     bp_graph_module *gm;
     bool failed;
@@ -45,12 +46,11 @@ static void want(void *arg, ref r)
         b->live[at] = 1;
         return;
     }
-    bool constant = is_baked(b, r);
-    const ref *known = constant ? b->baked.at : b->in.at;
-    for (uint32_t i = 0; i < (constant ? b->baked.len : b->in.len); i++)
-        if (known[i] == r)
-            return;
-    b->failed |= constant ? !vec_push(&b->baked, r) : !vec_push(&b->in, r);
+    uint32_t *known = &b->known[node_slot(b->n, r)];
+    if (*known)
+        return;
+    b->failed |= is_baked(b, r) ? !vec_push(&b->baked, r) : !vec_push(&b->in, r);
+    *known = is_baked(b, r) ? b->baked.len : b->in.len;
 }
 
 static bool is_live(const build *b, const item *it)
@@ -87,6 +87,8 @@ static bool find_live(build *b)
         }
     if (b->in.len)
         qsort(b->in.at, b->in.len, sizeof *b->in.at, by_rank);
+    for (uint32_t i = 0; i < b->in.len; i++)
+        b->known[node_slot(b->n, b->in.at[i])] = i + 1;
     return any;
 }
 
@@ -190,12 +192,9 @@ static bp_value value_of(emitter *e, ref r)
     uint32_t at = ref_is_node(r) ? node_position(b->n, r) : UINT32_MAX;
     if (at != UINT32_MAX)
         return b->made[at];
-    for (uint32_t i = 0; i < b->in.len; i++)
-        if (b->in.at[i] == r)
-            return graph_ref(m->ids[i]);
-    for (uint32_t i = 0; i < b->baked.len; i++)
-        if (b->baked.at[i] == r)
-            return graph_ref(m->constants[i]);
+    uint32_t known = b->known[node_slot(b->n, r)];
+    if (known)
+        return graph_ref(is_baked(b, r) ? m->constants[known - 1] : m->ids[known - 1]);
     e->failed = true;
     return value_none();
 }
@@ -229,19 +228,49 @@ static bp_status fill_graph(build *b)
 
 /* -- the key ------------------------------------------------------------------------------------------------------- */
 
-/* Which inputs share a storage, and how far apart they start; by their first use, as the key knows them. */
-static void print_aliases(build *b, buf *out)
+typedef struct { const bp_tensor *t; uint32_t use, first; } placed; /* first: of those that share t's storage */
+
+static int by_storage(const void *a, const void *b)
 {
-    for (uint32_t i = 0; i < b->in.len; i++)
-        for (uint32_t j = 0; j < i; j++) {
-            ref s = b->in.at[b->order[i]], t = b->in.at[b->order[j]];
-            if (ref_kind(s) != REF_INPUT || ref_kind(t) != REF_INPUT)
-                continue;
-            const bp_tensor *x = bind_get(&b->k->vals, s), *y = bind_get(&b->k->vals, t);
-            if (x && y && x->store == y->store)
-                buf_printf(out, "%u~%u:%lld ", i, j,
-                           (long long)((const char *)tensor_ptr(x) - (const char *)tensor_ptr(y)));
-        }
+    const placed *x = a, *y = b;
+    uintptr_t s = (uintptr_t)x->t->store, t = (uintptr_t)y->t->store;
+    return s != t ? (s < t ? -1 : 1) : x->use < y->use ? -1 : x->use > y->use;
+}
+
+static int by_use(const void *a, const void *b)
+{
+    const placed *x = a, *y = b;
+    return x->use < y->use ? -1 : x->use > y->use;
+}
+
+/* Which inputs share a storage with one that is used before them, and how far from it they start; inputs are known by
+ * their first use. */
+static bool print_aliases(build *b, buf *out)
+{
+    uint32_t n = 0;
+    placed *at = calloc((size_t)b->in.len + 1, sizeof *at);
+    const bp_tensor **used = calloc((size_t)b->in.len + 1, sizeof *used);
+    for (uint32_t i = 0; at && used && i < b->in.len; i++) {
+        ref r = b->in.at[b->order[i]];
+        used[i] = ref_kind(r) == REF_INPUT ? bind_get(&b->k->vals, r) : NULL;
+        if (used[i])
+            at[n++] = (placed){used[i], i, i};
+    }
+    if (n)
+        qsort(at, n, sizeof *at, by_storage);
+    for (uint32_t i = 1; i < n; i++)
+        if (at[i].t->store == at[i - 1].t->store)
+            at[i].first = at[i - 1].first;
+    if (n)
+        qsort(at, n, sizeof *at, by_use);
+    for (uint32_t i = 0; i < n; i++)
+        if (at[i].first != at[i].use)
+            buf_printf(out, "%u~%u:%lld ", at[i].use, at[i].first,
+                       (long long)((const char *)tensor_ptr(at[i].t) - (const char *)tensor_ptr(used[at[i].first])));
+    bool ok = at && used;
+    free(at);
+    free(used);
+    return ok;
 }
 
 static bp_status make_key(build *b, hash128 *key)
@@ -254,8 +283,7 @@ static bp_status make_key(build *b, hash128 *key)
     TRY(graph_hash(b->k->c, b->gm, b->order, &structure));
     buf_add(&text, (const char *)&structure, sizeof structure);
     buf_add(&text, (const char *)&b->n->ambient, sizeof b->n->ambient);
-    print_aliases(b, &text);
-    bool failed = text.failed;
+    bool failed = !print_aliases(b, &text) || text.failed;
     if (!failed)
         *key = hash128_bytes(text.s, text.n);
     buf_fini(&text);
@@ -399,7 +427,8 @@ step call_build(call *k, tree_node *n, segment_use **use)
     b.nvalues = n->nextra_values + (n->end_value - n->first_value);
     b.live = calloc(b.nvalues + 1, sizeof *b.live);
     b.made = calloc(b.nvalues + 1, sizeof *b.made);
-    bp_status st = b.live && b.made ? BP_OK : ctx_nomem(k->c);
+    b.known = calloc(node_slots(n) + 1u, sizeof *b.known);
+    bp_status st = b.live && b.made && b.known ? BP_OK : ctx_nomem(k->c);
     if (st == BP_OK && find_live(&b))
         st = b.failed ? ctx_nomem(k->c) : find_segment(&b, &seg);
     if (st == BP_OK)
@@ -416,5 +445,6 @@ step call_build(call *k, tree_node *n, segment_use **use)
     free(b.order);
     free(b.live);
     free(b.made);
+    free(b.known);
     return *use ? STEP_OK : not_compiled(k, n);
 }

@@ -163,6 +163,13 @@ void function_restore_modes(bp_ctx *c, const ambient *before, const char *name);
 /* -- canonical graphs: results of a node's items, numbered as its canonical graph numbers them -- */
 /* The position of r, which n's own items or its recomputed ones make; UINT32_MAX: neither. */
 uint32_t node_position(const tree_node *n, ref r);
+/* What a node's items may read, numbered for arrays of node_slots: results of its path, inputs, memory under them. */
+static inline uint32_t node_slots(const tree_node *n) { return n->end_value + 2 * n->ninputs; }
+static inline uint32_t node_slot(const tree_node *n, ref r)
+{
+    uint32_t before = ref_is_node(r) ? 0 : ref_kind(r) == REF_INPUT ? n->end_value : n->end_value + n->ninputs;
+    return before + ref_index(r);
+}
 /* The value at a position. */
 ref node_value_at(const tree_node *n, uint32_t at);
 /* The item that makes a value on n's path, or among its recomputed ones. NULL: none. */

@@ -151,7 +151,8 @@ static bool take_extras(supply *s)
 
 /* -- the canonical graph ------------------------------------------------------------------------------------------- */
 
-typedef struct { const tree_node *n; VEC(ref) inputs; bool failed; } naming;
+/* known: by slot, which of the inputs a value is, from 1 on. */
+typedef struct { const tree_node *n; VEC(ref) inputs; uint32_t *known; bool failed; } naming;
 
 static void name_ref(void *arg, ref r, buf *out)
 {
@@ -161,12 +162,12 @@ static void name_ref(void *arg, ref r, buf *out)
         buf_printf(out, "t%u", at);
         return;
     }
-    uint32_t i = 0;
-    while (i < m->inputs.len && m->inputs.at[i] != r)
-        i++;
-    if (i == m->inputs.len && !vec_push(&m->inputs, r))
-        m->failed = true;
-    buf_printf(out, "i%u", i);
+    uint32_t *known = &m->known[node_slot(m->n, r)];
+    if (!*known) {
+        m->failed |= !vec_push(&m->inputs, r);
+        *known = m->inputs.len;
+    }
+    buf_printf(out, "i%u", *known - 1);
 }
 
 static void print_item(naming *m, const item *it, buf *out)
@@ -197,8 +198,10 @@ static void print_input(call *k, tree_node *n, ref r, buf *out)
 static bp_status find_list(supply *s)
 {
     tree_node *n = s->n;
-    naming m = {.n = n};
+    naming m = {.n = n, .known = calloc(node_slots(n) + 1u, sizeof *m.known)};
     buf text = {0};
+    if (!m.known)
+        return ctx_nomem(s->k->c);
     for (uint32_t i = 0; i < n->nextras; i++)
         print_item(&m, n->extras[i], &text);
     for (uint32_t i = 0; i < n->nitems; i++)
@@ -209,6 +212,7 @@ static bp_status find_list(supply *s)
     if (!text.failed && !m.failed)
         n->list = segment_list_of(&s->k->st->store, hash128_bytes(text.s, text.n));
     vec_fini(&m.inputs);
+    free(m.known);
     buf_fini(&text);
     return n->list ? BP_OK : ctx_nomem(s->k->c);
 }

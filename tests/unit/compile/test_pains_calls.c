@@ -88,7 +88,8 @@ static void call_it(bp_ctx *c, bp_callable *g, uint32_t n, bp_tensor *const *in)
 
 static void by_views_of_one(bp_ctx *c, bp_frame *f)
 {
-    bp_tensor *x = bp_arg(f, 0, "x"), *a = bp_select(c, x, 0, 0), *b = bp_select(c, x, 0, 1), *out = bp_zeros_like(c, a);
+    bp_tensor *x = bp_arg(f, 0, "x"), *a = bp_select(c, x, 0, 0), *b = bp_select(c, x, 0, 1);
+    bp_tensor *out = bp_zeros_like(c, a);
     call_it(c, bumps_two, 2, (bp_tensor *[]){a, b});
     call_it(c, adds_two, 3, (bp_tensor *[]){a, b, out});
     bp_return(f, out);
@@ -163,8 +164,8 @@ static void A140_a_question_about_all_sizes_is_guarded_by_all(void **state)
 {
     fixture *f = *state;
     for (int dynamic = 0; dynamic < 2; dynamic++) {
-        bp_callable *g = bp_compile(f->c, by_all_sizes,
-                                    &(bp_compile_options){.backend_fn = table_backend, .dynamic = dynamic, .isolate = 1});
+        bp_compile_options o = {.backend_fn = table_backend, .dynamic = dynamic, .isolate = 1};
+        bp_callable *g = bp_compile(f->c, by_all_sizes, &o);
         for (int i = 0; i < 2; i++)
             for (int64_t n = 4; n > 0; n--) { /* 0: cos and exp are 1 everywhere */
                 bp_tensor *x = bp_tensor_from(f->c, BP_F32, 4, (int64_t[]){5, 1, 2, n}, NULL);
