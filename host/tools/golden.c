@@ -130,6 +130,9 @@ static void count_case(golden_case *k, golden_counts *n, const json_t *j, golden
     n->defined += v == CASE_DEFINED;
     n->unvalued += v == CASE_UNVALUED;
     n->turned += v == CASE_TURNED;
+    n->by_differences += v == CASE_BY_DIFFERENCES;
+    if (v == CASE_BY_DIFFERENCES && k->o->verbose)
+        say_case(k, j, "by differences: ", why);
     n->gradients += !k->o->grad && json_object_get(j, "grad_inputs") != NULL;
     if (k->eagerly && k->o->verbose)
         say_case(k, j, "eagerly: ", "it declined to be captured");
@@ -284,6 +287,9 @@ void golden_summary(const golden_counts *n, const golden_options *o)
     if (n->turned)
         say(o, "%llu of the passed with factors of other signs than the recorded ones, and gradients turned likewise",
             (unsigned long long)n->turned);
+    if (n->by_differences)
+        say(o, "%llu of the passed by differences: they refute the recorded gradient, and prove this one",
+            (unsigned long long)n->by_differences);
     if (n->gradients)
         say(o, "%llu of the passed have recorded gradients, which were not compared", (unsigned long long)n->gradients);
     if (getrusage(RUSAGE_SELF, &use) == 0)

@@ -33,6 +33,7 @@ typedef struct {
     uint64_t eagerly;      /* of the passed: declined to be captured, and ran as they are */
     uint64_t defined;      /* of the passed: by what defines them, where values are not comparable */
     uint64_t turned;       /* of the passed: gradients by factors of another sign than the recorded ones */
+    uint64_t by_differences; /* of the passed: the recorded gradient is none, as differences of the graph show */
     uint64_t gradients;    /* of the passed: recorded gradients that were not looked at */
     golden_derivatives *derivatives; /* which rows were checked; NULL unless that was asked for */
     map reasons;           /* of the unsupported: reason -> how often */
