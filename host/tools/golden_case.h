@@ -7,7 +7,7 @@
 #include <jansson.h>
 
 /* What golden.def says of an operator; bits. */
-enum { KIND_SUM = 1, KIND_FACTOR = 2, KIND_UNVALUED = 4, KIND_UNFILLED = 8 };
+enum { KIND_SUM = 1, KIND_FACTOR = 2, KIND_UNVALUED = 4, KIND_UNFILLED = 8, KIND_MISTAKEN = 16 };
 uint32_t golden_kind(const char *target);
 
 typedef struct {

@@ -303,6 +303,79 @@ static void only_sums_are_excused_by_a_wider_type(void **state)
     end(&b);
 }
 
+/* -- gradients ----------------------------------------------------------------------------------------------------- */
+
+/* The tensor alone, as graphs have it. */
+static void add_bare(buf *out, uint32_t n, const double *values)
+{
+    buf one = {0};
+    add_tensor(&one, BP_F64, n, values);
+    buf_add(out, buf_text(&one) + strlen("{\"tensor\": "), one.n - strlen("{\"tensor\": }"));
+    buf_fini(&one);
+}
+
+/* output(target(x)) of two elements, whose gradient is {1, 10}; grad NULL: None. */
+static void add_grad_case(bench *b, const char *target, const char *args, const double *x, const double *y,
+                          const double *grad)
+{
+    buf *out = &b->cases;
+    buf_puts(out, "{\"name\": \"g\", \"dtype\": \"float64\", \"nodes\": [{\"op\": \"placeholder\", \"name\": \"x\", "
+                  "\"target\": \"x\", \"args\": [], \"kwargs\": {}}, ");
+    buf_printf(out, "{\"op\": \"call_function\", \"name\": \"y\", \"target\": \"%s\", \"args\": [%s], "
+                    "\"kwargs\": {}}, ", target, args);
+    buf_puts(out, "{\"op\": \"output\", \"name\": \"output\", \"target\": \"output\", \"args\": [[{\"node\": \"y\"}]], "
+                  "\"kwargs\": {}}], \"constants\": {}, \"inputs\": [");
+    add_bare(out, 2, x);
+    buf_puts(out, "], \"outputs\": [");
+    add_bare(out, 2, y);
+    buf_puts(out, "], \"differentiable_outputs\": [0], \"grad_inputs_of\": [0], \"grad_outputs\": [");
+    add_bare(out, 2, D(1, 10));
+    buf_puts(out, "], \"grad_inputs\": [");
+    if (grad)
+        add_bare(out, 2, grad);
+    else
+        buf_puts(out, "null");
+    buf_puts(out, "]}\n");
+}
+
+static void gradients_are_compared_and_none_is_not_zeros(void **state)
+{
+    static const char SQUARE[] = "{\"node\": \"x\"}, {\"node\": \"x\"}", ONE[] = "{\"node\": \"x\"}";
+    bench b;
+    begin(&b, *state);
+    b.o.grad = true;
+    add_grad_case(&b, "aten.mul.Tensor", SQUARE, D(1, 2), D(1, 4), D(2, 40));
+    add_grad_case(&b, "aten.mul.Tensor", SQUARE, D(1, 2), D(1, 4), D(2, 40.1));
+    add_grad_case(&b, "aten.mul.Tensor", SQUARE, D(1, 2), D(1, 4), NULL);
+    add_grad_case(&b, "aten.floor.default", ONE, D(1, 2), D(1, 2), D(0, 0));
+    add_grad_case(&b, "aten.floor.default", ONE, D(1, 2), D(1, 2), NULL);
+    add_case(&b, "aten.neg.default", BP_F32, 1, D(1), NULL, D(-1)); /* has no gradient: no case */
+    run(&b);
+    assert_int_equal(b.n.passed, 2);
+    assert_int_equal(b.n.failed, 3);
+    assert_contains(buf_text(&b.said), ":2: g float64: gradient 0 [1]: got 40, expected 40.1");
+    assert_contains(buf_text(&b.said), ":3: g float64: gradient 0 is a tensor, expected None");
+    assert_contains(buf_text(&b.said), ":5: g float64: gradient 0 is a tensor, expected None");
+    end(&b);
+}
+
+static void a_mistaken_gradient_is_refuted_and_ours_is_proven(void **state)
+{
+    static const char SCATTER[] = "{\"node\": \"x\"}, {\"node\": \"x\"}, [2], [1], 0";
+    bench b;
+    begin(&b, *state);
+    b.o.grad = true;
+    add_grad_case(&b, "aten.as_strided_scatter.default", SCATTER, D(1, 2), D(1, 2), D(1, 10));
+    add_grad_case(&b, "aten.as_strided_scatter.default", SCATTER, D(1, 2), D(1, 2), D(2, 20));
+    add_grad_case(&b, "aten.as_strided_scatter.default", SCATTER, D(1, 2), D(1, 2), D(1, 10.0001));
+    run(&b);
+    assert_int_equal(b.n.passed, 2);
+    assert_int_equal(b.n.by_differences, 1);
+    assert_contains(buf_text(&b.said), ":2: by differences: g float64: gradient 0 [0]: got 1, expected 2");
+    assert_contains(buf_text(&b.said), ":3: g float64: gradient 0 [1]: got 10, expected 10.0001");
+    end(&b);
+}
+
 /* Two of the twelve graphs, as they stand in the handed file, and one with an answer that nobody gave. */
 static void a_graph_may_pass_by_pytorchs_own_nodes_at_the_same_bound(void **state)
 {
@@ -358,6 +431,8 @@ int main(void)
         cmocka_unit_test(a_case_that_cannot_be_read_is_a_failed_case),
         cmocka_unit_test(a_damaged_file_is_an_error),
         cmocka_unit_test(only_sums_are_excused_by_a_wider_type),
+        cmocka_unit_test(gradients_are_compared_and_none_is_not_zeros),
+        cmocka_unit_test(a_mistaken_gradient_is_refuted_and_ours_is_proven),
         cmocka_unit_test(a_graph_may_pass_by_pytorchs_own_nodes_at_the_same_bound),
     };
     return cmocka_run_group_tests(claims, make_ctx, drop_ctx);
