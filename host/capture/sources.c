@@ -28,18 +28,33 @@ bp_status trace_begin_sources(trace *t)
 
 /* -- fakes --------------------------------------------------------------------------------------------------------- */
 
+static bp_tensor *known_flat(const trace *t, const bp_tensor *real)
+{
+    const map_value *at = real ? map_get_u64(&t->flat_at, (uintptr_t)real->store) : NULL;
+    return at && at->u ? t->flats.at[at->u - 1].fake : NULL;
+}
+
+static bool add_flat(trace *t, const bp_tensor *real, bp_tensor *fake)
+{
+    map_value *at = map_put_u64(&t->flat_at, (uintptr_t)real->store, NULL);
+    if (!at || !vec_push(&t->flats, (trace_flat){real->store, fake}))
+        return false;
+    at->u = at->u ? at->u : t->flats.len; /* the first one stays */
+    return true;
+}
+
 /* A fake of the whole storage of t, made once a storage. Borrowed. */
 static bp_tensor *flat_of(trace *t, const bp_tensor *real)
 {
-    for (uint32_t i = 0; i < t->flats.len; i++)
-        if (t->flats.at[i].real == real->store)
-            return t->flats.at[i].fake;
+    bp_tensor *known = known_flat(t, real);
+    if (known)
+        return known;
     bp_dim size = dim_const((int64_t)real->store->nbytes), stride = dim_const(1);
     tensor_meta m = {BP_U8, tensor_device(real), 1, &size, &stride, dim_const(0)};
     bp_tensor *fake = tensor_new_fake(t->c, &m);
     if (fake)
         atomic_store(&fake->store->fake_role, FAKE_OF_INPUT);
-    if (fake && vec_push(&t->flats, (trace_flat){real->store, fake}))
+    if (fake && add_flat(t, real, fake))
         return fake;
     tensor_unref(fake);
     return NULL;
@@ -47,7 +62,7 @@ static bp_tensor *flat_of(trace *t, const bp_tensor *real)
 
 bp_status trace_know_storage(trace *t, const bp_tensor *real, bp_tensor *fake)
 {
-    if (!vec_push(&t->flats, (trace_flat){real->store, fake}))
+    if (!add_flat(t, real, fake))
         return trace_nomem(t);
     tensor_ref(fake);
     return BP_OK;
@@ -66,7 +81,8 @@ static bp_tensor *fake_of(trace *t, const bp_tensor *real)
 /* Another source that is the same object and has a handle already. */
 static const trace_source *same_object(const trace *t, uint32_t i)
 {
-    for (uint32_t j = 0; j < t->sources.len; j++)
+    bool known = known_flat(t, bind_input(t->r->vals, i)) != NULL;
+    for (uint32_t j = 0; known && j < t->sources.len; j++)
         if (j != i && t->sources.at[j].handle && bind_input(t->r->vals, j) == bind_input(t->r->vals, i))
             return &t->sources.at[j];
     return NULL;

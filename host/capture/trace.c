@@ -342,6 +342,7 @@ void trace_destroy(trace *t)
     map_fini(&t->views);
     map_fini(&t->asked);
     map_fini(&t->lines);
+    map_fini(&t->flat_at);
     vec_fini(&t->items);
     vec_fini(&t->values);
     vec_fini(&t->handles);

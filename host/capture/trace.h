@@ -157,6 +157,7 @@ struct trace {
     uint64_t seed, offset;        /* its generator then */
     VEC(trace_number) numbers;    /* by their place in a symbol */
     VEC(trace_flat) flats;        /* fakes of whole input storages */
+    map flat_at;                  /* storage -> which of them, from 1 on: all of sources with a handle */
 };
 
 /* Runs the function and records it. NULL: out of memory, the context says so. The context has an error afterwards only
