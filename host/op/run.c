@@ -94,7 +94,7 @@ static void mark_grad(const bp_ctx *c, op_call *k, const prepared *p, const shap
         if (!t || s->out[i].is_argument)
             continue;
         bool differentiable = (dtype_is_float(t->dtype) || dtype_is_complex(t->dtype)) &&
-                              !(i && (k->op->flags & OP_GRAD_FIRST));
+                              !(i && (k->op->flags & OP_GRAD_FIRST)) && !(i > 1 && (k->op->flags & OP_GRAD_PAIR));
         bool on = record && differentiable;
         t->flags &= (uint8_t)~(TENSOR_REQUIRES_GRAD | TENSOR_IS_LEAF);
         t->flags |= on ? TENSOR_REQUIRES_GRAD : TENSOR_IS_LEAF;

@@ -8,6 +8,10 @@ script_tests += %D%/small.sh
 EXTRA_DIST += tests/torch/record.py tests/torch/recorded.jsonl.gz
 script_tests += tests/torch/recorded.sh
 
+# Gradients of single operators.
+EXTRA_DIST += tests/torch/differentiate.py tests/torch/differentiate_own.py tests/torch/differentiated.jsonl.gz
+script_tests += tests/torch/differentiated.sh
+
 .PHONY: check-golden
 check-golden: all
 	@$(MKDIR_P) results

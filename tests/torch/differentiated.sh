@@ -1,0 +1,13 @@
+# PyTorch's gradients of single operators (differentiate.py wrote them), by the eager tape; a changed one is found.
+. "$top_srcdir/tests/lib/tap.sh"
+file=$top_srcdir/tests/torch/differentiated.jsonl.gz
+out=$("$BP_CLI" golden --grad "$file" 2>&1)
+closing=$(printf '%s\n' "$out" | tail -n 1)
+is "no gradient differs from PyTorch" "$(printf '%s\n' "$out" | grep '^differentiated' | grep -v ' cases in ')" ""
+like "none failed" "$closing" ", 0 failed, "
+ok "at least 1,300 cases pass" test "${closing%% passed*}" -ge 1300
+gzip -dc "$file" | grep -m 1 '"name": "aten.sub.Tensor"' | sed 's/"target": "aten.sub.Tensor"/"target": "aten.add.Tensor"/' \
+    | gzip >"$TMPDIR/planted.jsonl.gz"
+closing=$("$BP_CLI" golden --grad "$TMPDIR/planted.jsonl.gz" 2>&1 | tail -n 1)
+like "planted: a gradient of another sign is found" "$closing" "0 passed, 1 failed"
+plan
