@@ -1,6 +1,7 @@
 """Writes differentiated.jsonl.gz: PyTorch's gradients of single operators, in the format of tests/golden/FORMAT.md
 (graphs of one call), in float64 and complex128. Arguments are those of the shortest handed and recorded cases, and of
-differentiate_own.py where a rule wants its own: overlaps, repeated indices, all shapes of a factor, gradients of gradients.
+differentiate_own.py where a rule wants its own: overlaps, repeated indices, all shapes of a factor, gradients of
+gradients.
 
 usage: python3 differentiate.py    with PyTorch 2.15
 """
@@ -20,7 +21,8 @@ FLOATS = (torch.float64, torch.complex128)
 LIFTED = {torch.float32: torch.float64, torch.float16: torch.float64, torch.bfloat16: torch.float64,
           torch.complex64: torch.complex128}
 A_ROW = 2
-# Factors are free in their signs, and what is random differs; differentiate_own.py asks for what does not depend on them.
+# Factors are free in their signs, and what is random differs; differentiate_own.py asks for what does not depend on
+# them.
 LEFT_OUT = re.compile(r"^(_?linalg_(svd|eig|eigh)$|svd$|pca_|svd_|.*dropout|rrelu|rand|normal|bernoulli|multinomial|"
                       r"poisson|binomial|exponential|geometric|cauchy|log_normal|uniform|_sample_|_standard_gamma|"
                       r"linalg_pinv$|pinverse$)")

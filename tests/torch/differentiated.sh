@@ -6,8 +6,8 @@ closing=$(printf '%s\n' "$out" | tail -n 1)
 is "no gradient differs from PyTorch" "$(printf '%s\n' "$out" | grep '^differentiated' | grep -v ' cases in ')" ""
 like "none failed" "$closing" ", 0 failed, "
 ok "at least 1,300 cases pass" test "${closing%% passed*}" -ge 1300
-gzip -dc "$file" | grep -m 1 '"name": "aten.sub.Tensor"' | sed 's/"target": "aten.sub.Tensor"/"target": "aten.add.Tensor"/' \
+gzip -dc "$file" | grep -m 1 '"name": "aten.cos.default"' | sed 's/aten.cos.default"/aten.sin.default"/g' \
     | gzip >"$TMPDIR/planted.jsonl.gz"
 closing=$("$BP_CLI" golden --grad "$TMPDIR/planted.jsonl.gz" 2>&1 | tail -n 1)
-like "planted: a gradient of another sign is found" "$closing" "0 passed, 1 failed"
+like "planted: the gradient of another operator is found" "$closing" "0 passed, 1 failed"
 plan
