@@ -2,6 +2,7 @@
  *
  * Each node has a slot: one tensor, a list of tensors, or a plain value (what an OP_ITEM row gives). A slot is emptied
  * behind its last user, so memory peaks where the program's does. */
+#include "host/graph/builtin.h"
 #include "host/graph/graph.h"
 #include <string.h>
 
@@ -182,12 +183,13 @@ static bp_status keep_results(run *r, op_call *k)
 {
     slot *s = &r->slots[r->at];
     bool list = k->returns_list || k->op->schema->nreturns > 1;
-    if (k->op->flags & OP_ITEM) {
+    if ((k->op->flags & OP_ITEM) || k->item.kind != BP_VALUE_NONE) { /* also a size, which needs no data */
         *s = (slot){.kind = SLOT_VALUE, .value = k->item};
         return BP_OK;
     }
     if (!list) {
         set_tensor(s, k->nout ? k->out[0] : NULL);
+        s->n = k->op->schema->nreturns; /* an assertion gives nothing */
         return BP_OK;
     }
     *s = (slot){.kind = SLOT_LIST, .n = k->nout, .list = malloc((k->nout ? k->nout : 1) * sizeof(bp_tensor *))};
@@ -254,21 +256,39 @@ static bp_status call_getitem(run *r, const graph_node *n)
     return BP_OK;
 }
 
+/* Of values that only a run tells only the type of the result is known. */
+static bp_status call_number(run *r, const graph_node *n, str name)
+{
+    bp_value *args = NULL, out = value_none();
+    bool floats = false;
+    r->has_guess = false;
+    TRY(resolve_positional(r, n, &args));
+    for (uint32_t i = 0; i < n->nargs; i++)
+        floats |= args[i].kind == BP_VALUE_FLOAT;
+    if (r->has_guess) {
+        r->slots[r->at] = (slot){.kind = SLOT_VALUE, .guessed = builtin_type(name, floats)};
+        return BP_OK;
+    }
+    TRY(builtin_call(r->c, name, args, n->nargs, &out));
+    r->slots[r->at] = (slot){.kind = SLOT_VALUE, .value = out};
+    return BP_OK;
+}
+
 static bp_status call(run *r, const graph_node *n)
 {
     str builtin;
     bool is_builtin = graph_is_builtin(n->target, &builtin);
     if (is_builtin && str_is(builtin, "getitem"))
         return call_getitem(r, n);
-    if (is_builtin)
+    if (is_builtin && !builtin_is_number(builtin))
         return ctx_fail(r->c, BP_UNIMPLEMENTED, "the Python builtin \"%.*s\" is not supported", (int)builtin.n,
                         builtin.s);
-    if (!n->row)
+    if (!is_builtin && !n->row)
         return ctx_fail(r->c, BP_UNIMPLEMENTED, "operator \"%s\" is not in the table", n->target);
     arena_mark mark = arena_get_mark(&r->c->scratch);
     r->c->site_file = n->file;
     r->c->site_line = n->line;
-    bp_status s = call_operator(r, n);
+    bp_status s = is_builtin ? call_number(r, n, builtin) : call_operator(r, n);
     for (uint32_t i = 0; i < r->made.len; i++)
         tensor_unref(r->made.at[i]);
     vec_clear(&r->made);

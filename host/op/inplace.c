@@ -119,17 +119,15 @@ static bool same_sizes(const bp_tensor *t, const tensor_meta *m)
     return true;
 }
 
-static bool may_resize(const op_row *op, const bp_tensor *t)
-{
-    return op->schema->out_variant && tensor_nelem(t) == 0;
-}
-
 static bp_status check_result(bp_ctx *c, const op_row *op, const bp_tensor *out, const tensor_meta *m)
 {
     if (!dtype_can_cast(m->dtype, out->dtype))
         return op_fail(c, op, BP_INVALID_ARGUMENT, "result type %s can't be cast to the desired output type %s",
                        dtype_get(m->dtype)->torch, dtype_get(out->dtype)->torch);
-    if (same_sizes(out, m) || may_resize(op, out))
+    if ((op->flags & OP_EXACT_OUT) && m->dtype != out->dtype)
+        return op_fail(c, op, BP_INVALID_ARGUMENT, "argument \"out\" must be %s, as the result is, and is %s",
+                       dtype_get(m->dtype)->torch, dtype_get(out->dtype)->torch);
+    if (same_sizes(out, m) || op->schema->out_variant)
         return BP_OK;
     buf have = {0}, want = {0};
     print_sizes(&have, out->rank, out->sizes);

@@ -61,7 +61,7 @@ libhost_la_SOURCES += %D%/reference/number.c %D%/reference/number.h %D%/referenc
 libhost_la_SOURCES += %D%/reference/work.c %D%/reference/work.h
 libhost_la_SOURCES += %D%/reference/index.c %D%/reference/masked.c %D%/reference/scatter.c
 libhost_la_SOURCES += %D%/reference/search.c %D%/reference/unique.c
-libhost_la_SOURCES += %D%/reference/matmul.c %D%/reference/gemm.h %D%/reference/product.c
+libhost_la_SOURCES += %D%/reference/matmul.c %D%/reference/gemm.h %D%/reference/grouped.c %D%/reference/product.c
 libhost_la_SOURCES += %D%/reference/order.c %D%/reference/order.h %D%/reference/sort.c
 # Alone in contracting multiply and add: how a sum of products rounds is not promised.
 noinst_LTLIBRARIES += libgemm.la

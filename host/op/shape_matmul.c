@@ -245,6 +245,7 @@ bp_status shape_cross(bp_ctx *c, shape_call *s)
     const bp_tensor *a = arg_tensor(s->args, 0), *b = arg_tensor(s->args, 1);
     bp_dim sizes[TENSOR_MAX_RANK];
     uint32_t dim = 0;
+    char x[256], y[256];
     TRY(check_same_dtype(c, s, 0, 1));
     if (a->rank != b->rank)
         return op_fail(c, s->op, BP_INVALID_ARGUMENT, "the arguments have %u and %u dimensions", a->rank, b->rank);
@@ -254,7 +255,8 @@ bp_status shape_cross(bp_ctx *c, shape_call *s)
         while (dim < a->rank && !dim_is(a->sizes[dim], 3))
             dim++;
     if (dim >= a->rank || !dim_is(a->sizes[dim], 3) || !dim_is(b->sizes[dim], 3))
-        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "no dimension of size 3 to multiply along");
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "no dimension of size 3 in %s and %s",
+                       sizes_text(x, sizeof x, a->rank, a->sizes), sizes_text(y, sizeof y, b->rank, b->sizes));
     TRY(layout_broadcast(c, a->rank, a->sizes, b->rank, b->sizes, sizes));
     return out_new(c, s, a->dtype, a->rank, sizes);
 }

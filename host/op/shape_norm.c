@@ -1,4 +1,5 @@
 /* Shape rules of normalizations and softmax. */
+#include "host/op/checks.h"
 #include "host/op/rows.h"
 
 static bp_dtype dtype_of(const shape_call *s, uint32_t i)
@@ -41,6 +42,16 @@ bp_status shape_private_softmax(bp_ctx *c, shape_call *s)
 bp_status shape_softmax_backward(bp_ctx *c, shape_call *s)
 {
     bp_dtype asked = arg_dtype(s->args, 3);
+    const bp_tensor *grad = arg_tensor(s->args, 0), *output = arg_tensor(s->args, 1);
+    char g[256], o[256];
+    TRY(check_same_dtype(c, s, 0, 1));
+    bool fits = grad->rank == output->rank;
+    for (uint32_t d = 0; fits && d < grad->rank; d++)
+        fits = dim_eq(grad->sizes[d], output->sizes[d]);
+    if (!fits)
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "a gradient of sizes %s for an output of sizes %s",
+                       sizes_text(g, sizeof g, grad->rank, grad->sizes),
+                       sizes_text(o, sizeof o, output->rank, output->sizes));
     return softmax(c, s, asked ? asked : dtype_of(s, 0), 2);
 }
 
@@ -173,8 +184,26 @@ static bp_status group_norm(bp_ctx *c, shape_call *s, uint32_t weight, int64_t g
 }
 
 bp_status shape_group_norm(bp_ctx *c, shape_call *s) { return group_norm(c, s, 2, arg_int(c, s->args, 1), false); }
+/* Arguments first to first + 2 say how many samples, channels and places argument `of` has. */
+static bp_status check_counts(bp_ctx *c, const shape_call *s, uint32_t of, uint32_t first)
+{
+    bp_dim n[3], have = tensor_numel(c, arg_tensor(s->args, of));
+    bool fits = true;
+    for (uint32_t i = 0; i < 3; i++) {
+        n[i] = arg_dim(s->args, first + i);
+        fits &= !dim_is_const(n[i]) || n[i].value >= 0;
+    }
+    if (fits && dim_eq(dim_product(c, n, 3), have))
+        return BP_OK;
+    return op_fail(c, s->op, BP_INVALID_ARGUMENT,
+                   "arguments \"N\", \"C\" and \"HxW\" are %lld, %lld and %lld, and \"%s\" has %lld elements",
+                   (long long)n[0].value, (long long)n[1].value, (long long)n[2].value,
+                   s->op->schema->args[of].name, (long long)have.value);
+}
+
 bp_status shape_native_group_norm(bp_ctx *c, shape_call *s)
 {
+    TRY(check_counts(c, s, 0, 3));
     return group_norm(c, s, 1, arg_int(c, s->args, 6), true);
 }
 
@@ -323,6 +352,8 @@ static bp_status channel_gradients(bp_ctx *c, shape_call *s, uint32_t mask_at, u
 
 bp_status shape_group_norm_backward(bp_ctx *c, shape_call *s)
 {
+    TRY(check_counts(c, s, 0, 5));
+    TRY(check_counts(c, s, 1, 5));
     const bp_tensor *x = arg_tensor(s->args, 1);
     int64_t groups = arg_int(c, s->args, 8);
     if (x->rank >= 2 && (groups < 1 || !dim_is(dim_mod(c, x->sizes[1], dim_const(groups)), 0)))

@@ -1,6 +1,7 @@
 /* Shape rules of pointwise operators: operands are broadcast, results laid out as PyTorch's iterator does, and the type
  * of a result follows from the promoted type of its operands. */
 #include "host/op/shape_pointwise.h"
+#include "host/op/checks.h"
 #include "host/op/rows.h"
 #include <string.h>
 
@@ -125,7 +126,7 @@ static bp_status exchanged(bp_ctx *c, shape_call *s, op_shape_fn inner)
 }
 
 bp_status shape_rsub(bp_ctx *c, shape_call *s) { return exchanged(c, s, shape_sub); }
-bp_status shape_unary_exchanged(bp_ctx *c, shape_call *s) { return exchanged(c, s, shape_unary); }
+bp_status shape_binary_exchanged(bp_ctx *c, shape_call *s) { return exchanged(c, s, shape_binary); }
 
 bp_status shape_neg(bp_ctx *c, shape_call *s)
 {
@@ -304,9 +305,40 @@ bp_status shape_complex(bp_ctx *c, shape_call *s)
     return pointwise_add_out(c, s, dtype_complex_of(d), 0);
 }
 
-bp_status shape_glu_backward(bp_ctx *c, shape_call *s) { return like(c, s, 1, 1, (const bp_dtype[]){0}); }
+bp_status shape_elu_backward(bp_ctx *c, shape_call *s)
+{
+    const bp_value operands[] = {s->args[0], s->args[5]};
+    return pointwise_add_out(c, s, pointwise_promote(c, operands, 2), 0);
+}
+
+bp_status shape_log_sigmoid_backward(bp_ctx *c, shape_call *s)
+{
+    TRY(same_types(c, s, 0, 1));
+    return rule(c, s, 1, SAME);
+}
+
+/* The gradient has half of the argument's size along dim. */
+bp_status shape_glu_backward(bp_ctx *c, shape_call *s)
+{
+    const bp_tensor *grad = arg_tensor(s->args, 0), *x = arg_tensor(s->args, 1);
+    uint32_t dim;
+    TRY(same_types(c, s, 0, 1));
+    TRY(op_wrap_dim(c, s->op, "dim", arg_int(c, s->args, 2), x->rank, &dim));
+    bool fits = x->rank > 0 && grad->rank == x->rank;
+    for (uint32_t d = 0; fits && d < x->rank; d++)
+        fits = dim_eq(d == dim ? dim_mul(c, grad->sizes[d], dim_const(2)) : grad->sizes[d], x->sizes[d]);
+    char g[256], all[256];
+    if (!fits)
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "a gradient of sizes %s is not half of %s along dimension %u",
+                       sizes_text(g, sizeof g, grad->rank, grad->sizes),
+                       sizes_text(all, sizeof all, x->rank, x->sizes), dim);
+    return like(c, s, 1, 1, (const bp_dtype[]){0});
+}
+
 bp_status shape_prelu_backward(bp_ctx *c, shape_call *s)
 {
+    TRY(same_types(c, s, 0, 1));
+    TRY(same_types(c, s, 0, 2));
     TRY(rule(c, s, 1, SAME));
     return rule(c, s, 1, SAME);
 }

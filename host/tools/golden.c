@@ -125,6 +125,7 @@ static void count_case(golden_case *k, golden_counts *n, const json_t *j, golden
     n->passed++;
     n->eagerly += k->eagerly;
     n->decomposed += k->decomposed;
+    n->by_data += k->by_data;
     n->by_wider += v == CASE_BY_WIDER;
     n->by_nodes += v == CASE_BY_NODES;
     n->defined += v == CASE_DEFINED;
@@ -134,6 +135,8 @@ static void count_case(golden_case *k, golden_counts *n, const json_t *j, golden
     if (v == CASE_BY_DIFFERENCES && k->o->verbose)
         say_case(k, j, "by differences: ", why);
     n->gradients += !k->o->grad && json_object_get(j, "grad_inputs") != NULL;
+    if (k->by_data && k->o->verbose)
+        say_case(k, j, "by data: ", "a size depends on data, and the run on fakes ends there");
     if (k->eagerly && k->o->verbose)
         say_case(k, j, "eagerly: ", "it declined to be captured");
     if (v == CASE_BY_WIDER && k->o->verbose)
@@ -273,6 +276,9 @@ void golden_summary(const golden_counts *n, const golden_options *o)
             (unsigned long long)(n->passed - n->eagerly), (unsigned long long)n->eagerly);
     if (o->decompose)
         say(o, "%llu of the passed by their decompositions", (unsigned long long)n->decomposed);
+    if (o->check_fake)
+        say(o, "%llu compared with a run on fakes to the end, %llu until a size depended on data",
+            (unsigned long long)(n->passed - n->by_data), (unsigned long long)n->by_data);
     if (n->by_wider)
         say(o, "%llu of the passed by wider type", (unsigned long long)n->by_wider);
     if (n->by_nodes)

@@ -6,7 +6,7 @@
 typedef struct {
     const char *backend;   /* NULL or "eager": reference kernels, call by call; else each case is compiled through it */
     const char *op;        /* only cases whose operator (graphs: name or a target) contains this; NULL: all */
-    bool check_fake;       /* operator cases: also what the shape rule says against what came out, strides included */
+    bool check_fake;       /* also what the shape rules say of each call, strides and sharing too */
     bool functionalize;    /* each case runs as a captured function on the eager backend; inputs written are compared */
     bool round_trip;       /* graphs: printed to canonical text, read back and printed again, nothing changes */
     bool passes;           /* graphs: passes run on each first: dead code, common subexpressions, constants, core ATen */
@@ -34,6 +34,7 @@ typedef struct {
     uint64_t defined;      /* of the passed: by what defines them, where values are not comparable */
     uint64_t turned;       /* of the passed: gradients by factors of another sign than the recorded ones */
     uint64_t by_differences; /* of the passed: the recorded gradient is none, as differences of the graph show */
+    uint64_t by_data;      /* of the passed: a size depends on data, and the run on fakes ended there */
     uint64_t gradients;    /* of the passed: recorded gradients that were not looked at */
     golden_derivatives *derivatives; /* which rows were checked; NULL unless that was asked for */
     map reasons;           /* of the unsupported: reason -> how often */

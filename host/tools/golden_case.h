@@ -22,6 +22,7 @@ typedef struct {
     bool widen;                 /* read float32 as float64: the case in a wider type */
     bool eagerly;               /* a captured case that declined */
     bool decomposed;            /* the case's operator ran by its parts */
+    bool by_data;               /* its run on fakes ended where a size depends on data */
     char error[600];            /* why the case cannot be read; "" when it can */
 } golden_case;
 
@@ -83,6 +84,11 @@ bp_status golden_run_on(bp_ctx *c, bp_graph_module *gm, const char *backend, bp_
 typedef struct { dispatch_mode mode; bool deep; uint32_t decomposed; } golden_decomposer;
 void golden_decompose_begin(bp_ctx *c, golden_decomposer *d, bool deep);
 void golden_decompose_end(bp_ctx *c, golden_decomposer *d);
+
+/* -- golden_fake.c -- */
+/* Whether a run on fakes of the inputs gives, node by node, the metadata and the sharing of the real run, which writes
+ * the inputs. why: the first difference. */
+bool golden_check_fake(golden_case *k, const bp_graph_module *gm, bp_tensor *const *inputs, uint32_t n, buf *why);
 
 /* -- golden_captured.c -- */
 /* One graph as a captured function. Its outputs, or where it has none the results of its calls, go to take, a reference

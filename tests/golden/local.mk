@@ -5,7 +5,7 @@ EXTRA_DIST += %D%/FORMAT.md %D%/floors %D%/run %D%/ops_handed.jsonl.gz %D%/graph
 script_tests += %D%/small.sh
 
 # The same for operators that no handed case covers.
-EXTRA_DIST += tests/torch/record.py tests/torch/recorded.jsonl.gz
+EXTRA_DIST += tests/torch/record.py tests/torch/recorded.jsonl.gz tests/torch/differ.py
 script_tests += tests/torch/recorded.sh
 
 # Gradients of single operators.

@@ -215,7 +215,9 @@ static const op_row *read_call(reader *r, arguments *a)
     const char *call = r->at, *open = strchr(call, '(');
     if (!open)
         fail_msg("a call is expected at \"%s\"", call);
-    const char *target = arena_printf(&r->c->scratch, "aten.%.*s%s", (int)(open - call), call,
+    const char *space = memchr(call, ':', (size_t)(open - call)), *name = space ? space + 2 : call;
+    const char *target = arena_printf(&r->c->scratch, "%.*s.%.*s%s", space ? (int)(space - call) : 4,
+                                      space ? call : "aten", (int)(open - name), name,
                                       memchr(call, '.', (size_t)(open - call)) ? "" : ".default");
     for (r->at = open + 1; !take(r, ")"); take(r, ",")) {
         a->names[a->nnamed] = read_name(r);

@@ -3,6 +3,7 @@
  *     add.Tensor(i8[100 27], i8[100 1], alpha=2)     ->  i8[44 29]
  *     sum.dim_IntList(f32[2x3: 1 2 3 4 5 6], [1])    ->  f32[6 15]
  *
+ * Operators are ATen's, unless a namespace stands before the name: prims::f(...).
  * A tensor is its type and elements, with the sizes before a colon unless it has one dimension: f32[2x0:], f32(5) for
  * no dimensions. Numbers, True, False, None, 'text', [lists] and dtype:f64 are themselves; name=value goes by name.
  * Floats print with six digits. Several results are joined by " | ", a failure is "CODE: message". Calls behind each

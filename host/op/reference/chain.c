@@ -1,4 +1,5 @@
 /* Chains of matrix products: multi_dot, matrix_power, vecdot, bilinear forms. */
+#include "host/op/checks.h"
 #include "host/op/reference/steps.h"
 #include "host/op/rows.h"
 #include <string.h>
@@ -113,7 +114,9 @@ static bp_tensor *body_matrix_power(work *w, const op_row *op, const bp_value *a
     bp_tensor *self = arg_tensor(args, 0), *square = self, *result = NULL;
     int64_t n = arg_int(w->c, args, 1);
     if (self->rank < 2 || tensor_dim(self, self->rank - 1u) != tensor_dim(self, self->rank - 2u)) {
-        op_fail(w->c, op, BP_INVALID_ARGUMENT, "the argument must be a square matrix, or a batch of them");
+        char sizes[256];
+        op_fail(w->c, op, BP_INVALID_ARGUMENT, "argument \"self\" must be square matrices, and has sizes %s",
+                sizes_text(sizes, sizeof sizes, self->rank, self->sizes));
         return NULL;
     }
     if (n == 0)
@@ -192,8 +195,8 @@ static bool read_form(work *w, const op_row *op, const bp_value *args, form *f)
     f->unroll = layout_wrap_dim(w->c, arg_int(w->c, args, 7), f->rank);
     for (uint32_t k = 0; work_ok(w) && k < arg_list_len(args, 6); k++)
         f->sum |= 1ull << layout_wrap_dim(w->c, arg_list_dim(args, 6, k).value, f->rank);
-    for (uint32_t k = 0; k < arg_list_len(args, 5); k++)
-        f->first |= 1ull << arg_list_dim(args, 5, k).value;
+    for (uint32_t k = 0; work_ok(w) && k < arg_list_len(args, 5); k++)
+        f->first |= 1ull << layout_wrap_dim(w->c, arg_list_dim(args, 5, k).value, f->rank);
     uint64_t now = work_ok(w) ? f->sum & ~(1ull << f->unroll) : 0;
     f->second = now & ~f->first;
     f->first &= now;

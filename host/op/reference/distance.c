@@ -2,6 +2,7 @@
  * pair: never as a product of matrices, which would lose what is close. */
 #include "host/op/reference/work.h"
 #include "host/op/rows.h"
+#include <float.h>
 #include <math.h>
 
 /* -- norms of differences -- */
@@ -13,17 +14,20 @@ static double add_term(double p, double sum, double away)
     if (p == 1)
         return sum + x;
     if (p == 0)
-        return sum + (x != 0);
+        return isnan(x) ? x : sum + (x != 0);
     if (isinf(p))
         return x > sum || isnan(x) ? x : sum;
     return sum + pow(x, p);
 }
 
-static double distance(double p, const double *a, const double *b, int64_t n)
+/* The sum overflows where one of that type does. */
+static double distance(bp_dtype d, double p, const double *a, const double *b, int64_t n)
 {
     double sum = 0;
     for (int64_t i = 0; i < n; i++)
         sum = add_term(p, sum, a[i] - b[i]);
+    if (d == BP_F32 && sum > (double)FLT_MAX)
+        sum = INFINITY;
     return p == 2 ? sqrt(sum) : p == 1 || p == 0 || isinf(p) ? sum : pow(sum, 1 / p);
 }
 
@@ -58,8 +62,12 @@ static bp_status need_float(bp_ctx *c, const op_row *op, const bp_tensor *t)
 static bp_status cdist(bp_ctx *c, shape_call *s)
 {
     const bp_tensor *a = arg_tensor(s->args, 0), *b = arg_tensor(s->args, 1);
+    int64_t mode = arg_int(c, s->args, 3);
     TRY(check_order(c, s->op, arg_float(s->args, 2)));
     TRY(need_float(c, s->op, a));
+    if (mode < 0 || mode > 2)
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"compute_mode\": %lld is none of 0, 1 and 2",
+                       (long long)mode);
     if (a->rank < 2 || b->rank < 2 || a->dtype != b->dtype || !dim_eq(a->sizes[a->rank - 1], b->sizes[b->rank - 1]))
         return op_fail(c, s->op, BP_INVALID_ARGUMENT,
                        "arguments \"x1\" and \"x2\": expected matrices of one type with rows of one length");
@@ -93,9 +101,10 @@ bp_status kernel_cdist(bp_ctx *c, op_call *k)
     int64_t total = tensor_nelem(out);
     const double *a = tensor_ptr(x), *b = tensor_ptr(y);
     double *d = tensor_ptr(out), p = arg_float(k->args, 2);
+    bp_dtype type = arg_tensor(k->args, 0)->dtype;
     for (int64_t i = 0; i < total; i++) {
         int64_t batch = i / (n * r);
-        d[i] = distance(p, a + (m ? i / r * m : 0), b + (m ? (batch * r + i % r) * m : 0), m);
+        d[i] = distance(type, p, a + (m ? i / r * m : 0), b + (m ? (batch * r + i % r) * m : 0), m);
     }
     return work_end(&w);
 }
@@ -163,9 +172,10 @@ bp_status kernel_pdist(bp_ctx *c, op_call *k)
     int64_t n = tensor_dim(x, 0), m = tensor_dim(x, 1);
     const double *a = tensor_ptr(x);
     double *d = tensor_ptr(out), p = arg_float(k->args, 1);
+    bp_dtype type = arg_tensor(k->args, 0)->dtype;
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = i + 1; j < n; j++)
-            *d++ = distance(p, a + (m ? i * m : 0), a + (m ? j * m : 0), m);
+            *d++ = distance(type, p, a + (m ? i * m : 0), a + (m ? j * m : 0), m);
     return work_end(&w);
 }
 

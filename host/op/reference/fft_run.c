@@ -58,15 +58,21 @@ static void transform(work *w, bp_tensor *t, uint32_t dim, bool forward)
     fft_plan_free(plan);
 }
 
-/* The other half of a real signal's transform: conjugates in reverse order. */
+/* The other half of a real signal's transform: conjugates in reverse order. What is its own mirror is real, whatever
+ * its imaginary part says. */
 static void complete(bp_tensor *t, uint32_t dim)
 {
     work_split s = work_around(t, dim);
     cx *data = tensor_ptr(t);
     for (int64_t o = 0; o < s.outer; o++)
-        for (int64_t k = s.n / 2 + 1; k < s.n; k++)
-            for (int64_t i = 0; i < s.inner; i++)
-                data[(o * s.n + k) * s.inner + i] = conj(data[(o * s.n + s.n - k) * s.inner + i]);
+        for (int64_t i = 0; i < s.inner; i++) {
+            cx *line = data + o * s.n * s.inner + i;
+            line[0] = creal(line[0]);
+            if (s.n % 2 == 0)
+                line[s.n / 2 * s.inner] = creal(line[s.n / 2 * s.inner]);
+            for (int64_t k = s.n / 2 + 1; k < s.n; k++)
+                line[k * s.inner] = conj(line[(s.n - k) * s.inner]);
+        }
 }
 
 static void scale(bp_tensor *t, double by)

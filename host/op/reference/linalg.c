@@ -291,8 +291,8 @@ bp_status la_check(bp_ctx *c, const op_row *op, const char *api, int64_t element
     if (element_number >= 0)
         snprintf(where, sizeof where, " (batch element %lld)", (long long)element_number);
     if (info < 0)
-        return op_fail(c, op, BP_INTERNAL, "\"%s\"%s: argument %d of LAPACK's routine has an illegal value", api, where,
-                       -info);
+        return op_fail(c, op, BP_INTERNAL, "\"%s\"%s: argument %lld of LAPACK's routine has an illegal value", api,
+                       where, -(long long)info);
     while (!strstr(api, meanings[i].word))
         i++;
     return op_fail(c, op, BP_OUT_OF_RANGE, "\"%s\"%s: %s%d%s", api, where, meanings[i].before, info, meanings[i].after);

@@ -106,7 +106,8 @@ static bp_tensor *named_norm(work *w, const op_row *op, bp_tensor *t, const char
 {
     bool nuclear = strcmp(order, "nuc") == 0;
     if (!nuclear && strcmp(order, "fro") != 0)
-        return refuse(w, op, "argument \"ord\" must be \"fro\" or \"nuc\" where it is a text");
+        return op_fail(w->c, op, BP_INVALID_ARGUMENT, "argument \"ord\" must be \"fro\" or \"nuc\", and is \"%s\"",
+                       order), NULL;
     if (!wrap(w, op, t, &m))
         return NULL;
     if (!nuclear)

@@ -5,7 +5,7 @@
 static bp_tensor *reduced(work *w, const op_row *op, const bp_value *args, bp_tensor *t)
 {
     int64_t how = arg_int(w->c, args, (uint32_t)schema_find(op->schema, "reduction"));
-    if (how == 0 || !work_ok(w))
+    if ((how != 1 && how != 2) || !work_ok(w)) /* PyTorch takes any other number for 0 here */
         return t;
     return how == 1 ? CALL(mean_default, T(t)) : CALL(sum_default, T(t));
 }

@@ -274,8 +274,8 @@ static void clear_side(char *at, const bp_tensor *t, int64_t diagonal, bool uppe
     size_t nbytes = dtype_size(t->dtype);
     int64_t rows = tensor_dim(t, t->rank - 2), columns = tensor_dim(t, t->rank - 1);
     for (int64_t i = 0; i < rows; i++) {
-        int64_t edge = upper ? i + diagonal : i + diagonal + 1;
-        edge = edge < 0 ? 0 : edge > columns ? columns : edge;
+        int64_t edge = upper ? diagonal : diagonal < columns ? diagonal + 1 : columns; /* in row 0; moves with i */
+        edge = edge < -i ? 0 : edge > columns - i ? columns : edge + i;
         char *row = at + (size_t)(i * columns) * nbytes;
         if (upper)
             memset(row, 0, (size_t)edge * nbytes);

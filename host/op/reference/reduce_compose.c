@@ -73,6 +73,10 @@ static int64_t trapezoid_dim(work *w, const op_row *op, const bp_value *a)
         op_fail(w->c, op, BP_INVALID_ARGUMENT, "not there for bools");
         return -1;
     }
+    if (y->rank == 0) {
+        op_fail(w->c, op, BP_INVALID_ARGUMENT, "argument \"y\": a 0-d tensor has no dimension to integrate along");
+        return -1;
+    }
     return reduce_one_dim(w->c, op, a, y->rank, &dim) == BP_OK ? (int64_t)dim : -1;
 }
 

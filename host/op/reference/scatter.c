@@ -273,10 +273,11 @@ bp_status kernel_index_fill(bp_ctx *c, op_call *k)
         work_number(c, k->op, out->dtype, arg_scalar(k->args, 3), &s.number);
     if (work_ok(&w)) {
         uint32_t dim = work_dim(c, k->args, 1, out);
-        bp_dim sizes[TENSOR_MAX_RANK + 1] = {dim_const(1)};
+        bp_dim sizes[TENSOR_MAX_RANK + 1];
         for (uint32_t d = 0; d < out->rank; d++)
-            sizes[d] = d == dim ? dim_const(tensor_nelem(index)) : out->sizes[d];
-        bp_tensor shape = {.rank = out->rank, .sizes = sizes};
+            sizes[d] = out->sizes[d];
+        sizes[dim] = dim_const(tensor_nelem(index)); /* also of a 0-d tensor, which has one place */
+        bp_tensor shape = {.rank = out->rank ? out->rank : 1, .sizes = sizes};
         lanes l;
         start(&l, c, k->op, &shape, index, true, out, dim, NULL);
         l.wraps = true;

@@ -239,7 +239,10 @@ static int64_t sum_repeats(bp_ctx *c, const op_row *op, const bp_tensor *repeats
             op_fail(c, op, BP_OUT_OF_RANGE, "repeats must not be negative, and one is %lld", (long long)at[i]);
             return -1;
         }
-        sum += at[i];
+        if (__builtin_add_overflow(sum, at[i], &sum)) {
+            op_fail(c, op, BP_OUT_OF_RANGE, "repeats sum up to more than %lld", (long long)INT64_MAX);
+            return -1;
+        }
     }
     if (expected->kind == BP_VALUE_INT && dim_int(c, expected->v.dim) != sum) {
         op_fail(c, op, BP_OUT_OF_RANGE, "argument \"output_size\" is %lld, and repeats sum up to %lld",

@@ -163,7 +163,7 @@ static double bessel_i_scaled(double x, int order)
         term *= -(4. * order - (2. * k - 1) * (2. * k - 1)) / (8 * x * k);
         sum += term;
     }
-    return isinf(x) ? 0 : sum / sqrt(2 * pi * x);
+    return isinf(x) ? 0 : sum / (sqrt(2 * pi) * sqrt(x));
 }
 
 double special_i0e(double x) { return isnan(x) ? x : bessel_i_scaled(fabs(x), 0); }

@@ -113,6 +113,61 @@ static void getitem_picks_from_several_results(void **state)
     gm_unref(gm);
 }
 
+/* Sizes are computed with as Python does, on real inputs and on fakes. */
+static void numbers_are_computed_as_python_does(void **state)
+{
+    bp_ctx *c = *state;
+    static const struct { const char *call, *operand; int64_t size; } cases[] = {
+        {"add", "%s, 3", 8}, {"sub", "%s, 3", 2}, {"mul", "%s, 2", 10}, {"floordiv", "%s, 2", 2}, {"mod", "%s, 3", 2},
+        {"floordiv", "-1, %s", -1}, {"mod", "-1, %s", 4},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[600], operand[40];
+        bp_tensor *in = floats(c, 5, (float[]){1, 2, 3, 4, 5}), *out[1];
+        snprintf(operand, sizeof operand, cases[i].operand, "%sym_size");
+        snprintf(text, sizeof text, "graph g {\n  %%a: f32[5] = placeholder \"a\" user\n"
+                 "  %%sym_size = aten.sym_size.int(%%a, 0)\n  %%n = <built-in function %s>(%s)\n"
+                 "  %%up = <built-in function add>(%%n, 2)\n  %%ge = <built-in function ge>(%%up, 0)\n"
+                 "  %%_assert_scalar = aten._assert_scalar.default(%%ge, \"size\")\n"
+                 "  %%full = aten.full.default([%%up], 1)\n  output(%%full)\n}\n", cases[i].call, operand);
+        bp_graph_module *gm = parse(c, text);
+        assert_int_equal(graph_run(c, gm, &in, 1, out, 1, NULL, NULL), BP_OK);
+        assert_int_equal(tensor_dim(out[0], 0), cases[i].size + 2);
+        assert_int_equal(graph_propagate(c, gm), BP_OK);
+        tensor_unref(out[0]);
+        tensor_unref(in);
+        gm_unref(gm);
+    }
+}
+
+static void comparisons_and_quotients_of_numbers(void **state)
+{
+    bp_ctx *c = *state;
+    static const struct { const char *call; bp_status code; } cases[] = {
+        {"eq>(2, 2)", BP_OK}, {"eq>(2, 2.5)", BP_INVALID_ARGUMENT}, {"ne>(2, 3)", BP_OK}, {"lt>(2, 3)", BP_OK},
+        {"lt>(3, 3)", BP_INVALID_ARGUMENT}, {"le>(3, 3)", BP_OK}, {"gt>(9007199254740993, 9007199254740992)", BP_OK},
+        {"ge>(2, 3)", BP_INVALID_ARGUMENT}, {"truediv>(1, 2)", BP_OK}, {"floordiv>(1, 2)", BP_INVALID_ARGUMENT},
+        {"mod>(-0.5, 1.0)", BP_OK}, {"mod>(1, 0)", BP_INVALID_ARGUMENT}, {"add>(1, None)", BP_INVALID_ARGUMENT},
+        {"mul>(9223372036854775807, 2)", BP_INVALID_ARGUMENT},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[400];
+        bp_tensor *in = floats(c, 1, (float[]){1}), *out[1] = {NULL};
+        snprintf(text, sizeof text, "graph g {\n  %%a: f32[1] = placeholder \"a\" user\n"
+                 "  %%x = <built-in function %s\n  %%_assert_scalar = aten._assert_scalar.default(%%x, \"it\")\n"
+                 "  output(%%a)\n}\n", cases[i].call);
+        bp_graph_module *gm = parse(c, text);
+        bp_status s = graph_run(c, gm, &in, 1, out, 1, NULL, NULL);
+        if (s != cases[i].code && !(cases[i].code && s))
+            print_error("%s: %s\n", cases[i].call, bp_error_text(c));
+        assert_int_equal(s != BP_OK, cases[i].code != BP_OK);
+        bp_error_clear(c);
+        tensor_unref(out[0]);
+        tensor_unref(in);
+        gm_unref(gm);
+    }
+}
+
 static const struct { const char *body, *words; bp_status code; uint32_t ninputs; } FAILS[] = {
     {"  %x = <built-in function frob>(%a)\n", "the Python builtin \"frob\" is not supported", BP_UNIMPLEMENTED, 1},
     {"  %x = <built-in function getitem>(%a, 0)\n", "getitem takes a list", BP_INVALID_ARGUMENT, 1},
@@ -215,6 +270,8 @@ int main(void)
         cmocka_unit_test(values_die_behind_their_last_use),
         cmocka_unit_test(a_number_in_a_tensors_place_promotes_as_a_number),
         cmocka_unit_test(getitem_picks_from_several_results),
+        cmocka_unit_test(numbers_are_computed_as_python_does),
+        cmocka_unit_test(comparisons_and_quotients_of_numbers),
         cmocka_unit_test(a_failing_node_is_named_and_nothing_is_left),
         cmocka_unit_test(shapes_follow_from_the_inputs),
         cmocka_unit_test(propagation_fails_as_eager_does),

@@ -1,23 +1,5 @@
 /* Convolution, pooling, resampling, padding: right answers, edges, what is refused. */
-#include "tests/lib/check.h"
-#include "tests/lib/op_text.h"
-#include <backplane/backplane.h>
-
-static bp_ctx *c;
-
-static int begin(void **state)
-{
-    (void)state;
-    c = bp_ctx_new(NULL);
-    return c ? 0 : -1;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    bp_ctx_destroy(c);
-    return 0;
-}
+#include "tests/lib/op_world.h"
 
 static void convolution_pads_strides_dilates_and_groups(void **state)
 {
@@ -218,5 +200,5 @@ int main(void)
         cmocka_unit_test(upsampling_finds_its_places),
         cmocka_unit_test(images_pad_themselves),
     };
-    return cmocka_run_group_tests(tests, begin, end);
+    return cmocka_run_group_tests(tests, op_world_begin, op_world_end);
 }

@@ -1,24 +1,7 @@
 /* A call's way from arguments to results: checks, modes, fakes, in-place writing, requires_grad, sticky errors. */
 #define BP_WITHOUT_OPERATORS
 #include "host/op/rows.h"
-#include "tests/lib/check.h"
-#include <backplane/backplane.h>
-
-static bp_ctx *c;
-
-static int begin(void **state)
-{
-    (void)state;
-    c = bp_ctx_new(NULL);
-    return c ? 0 : -1;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    bp_ctx_destroy(c);
-    return 0;
-}
+#include "tests/lib/op_world.h"
 
 static bp_tensor *floats(uint32_t rank, const int64_t *sizes, const float *data)
 {
@@ -242,18 +225,18 @@ static void binding_fills_defaults_and_names_what_is_wrong(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(rows_are_found_by_target_and_by_id, begin, end),
-        cmocka_unit_test_setup_teardown(a_kernel_makes_a_result_and_a_view_shares_memory, begin, end),
-        cmocka_unit_test_setup_teardown(in_place_writes_its_argument_and_bumps_the_version, begin, end),
-        cmocka_unit_test_setup_teardown(errors_name_operator_argument_and_site_and_are_sticky, begin, end),
-        cmocka_unit_test_setup_teardown(a_shape_that_does_not_fit_leaves_the_argument_alone, begin, end),
-        cmocka_unit_test_setup_teardown(writing_an_expanded_tensor_is_refused, begin, end),
-        cmocka_unit_test_setup_teardown(half_an_overlap_is_refused_and_a_whole_one_is_not, begin, end),
-        cmocka_unit_test_setup_teardown(requires_grad_follows_eager, begin, end),
-        cmocka_unit_test_setup_teardown(fakes_give_fakes_and_views_of_fakes_share_their_storage, begin, end),
-        cmocka_unit_test_setup_teardown(a_fake_mode_answers_calls_on_real_tensors_too, begin, end),
-        cmocka_unit_test_setup_teardown(modes_see_a_call_from_the_top_down, begin, end),
-        cmocka_unit_test_setup_teardown(binding_fills_defaults_and_names_what_is_wrong, begin, end),
+        OP_WORLD_TEST(rows_are_found_by_target_and_by_id),
+        OP_WORLD_TEST(a_kernel_makes_a_result_and_a_view_shares_memory),
+        OP_WORLD_TEST(in_place_writes_its_argument_and_bumps_the_version),
+        OP_WORLD_TEST(errors_name_operator_argument_and_site_and_are_sticky),
+        OP_WORLD_TEST(a_shape_that_does_not_fit_leaves_the_argument_alone),
+        OP_WORLD_TEST(writing_an_expanded_tensor_is_refused),
+        OP_WORLD_TEST(half_an_overlap_is_refused_and_a_whole_one_is_not),
+        OP_WORLD_TEST(requires_grad_follows_eager),
+        OP_WORLD_TEST(fakes_give_fakes_and_views_of_fakes_share_their_storage),
+        OP_WORLD_TEST(a_fake_mode_answers_calls_on_real_tensors_too),
+        OP_WORLD_TEST(modes_see_a_call_from_the_top_down),
+        OP_WORLD_TEST(binding_fills_defaults_and_names_what_is_wrong),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

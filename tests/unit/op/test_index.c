@@ -1,23 +1,5 @@
 /* Indexing, gather, scatter, masks, looking up: right answers, and what is out of range. */
-#include "tests/lib/check.h"
-#include "tests/lib/op_text.h"
-#include <backplane/backplane.h>
-
-static bp_ctx *c;
-
-static int begin(void **state)
-{
-    (void)state;
-    c = bp_ctx_new(NULL);
-    return c ? 0 : -1;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    bp_ctx_destroy(c);
-    return 0;
-}
+#include "tests/lib/op_world.h"
 
 static void indices_wrap_broadcast_and_stand_where_they_belong(void **state)
 {
@@ -229,5 +211,5 @@ int main(void)
         cmocka_unit_test(picks_come_in_order),
         cmocka_unit_test(what_is_looked_up_is_found),
     };
-    return cmocka_run_group_tests(tests, begin, end);
+    return cmocka_run_group_tests(tests, op_world_begin, op_world_end);
 }

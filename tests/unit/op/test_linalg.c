@@ -1,24 +1,6 @@
 /* Linear algebra: right answers that are unique, and what eager PyTorch refuses. Factorizations are checked by what
  * defines them in tests/unit/tools/test_defined.c and on the golden cases. */
-#include "tests/lib/check.h"
-#include "tests/lib/op_text.h"
-#include <backplane/backplane.h>
-
-static bp_ctx *c;
-
-static int begin(void **state)
-{
-    (void)state;
-    c = bp_ctx_new(NULL);
-    return c ? 0 : -1;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    bp_ctx_destroy(c);
-    return 0;
-}
+#include "tests/lib/op_world.h"
 
 static void determinants_inverses_and_solutions(void **state)
 {
@@ -71,20 +53,39 @@ static void what_pytorch_refuses_is_refused(void **state)
 {
     (void)state;
     static const op_case cases[] = {
-        {"linalg_inv(f64[2x2: 1 2 2 4])", "OUT_OF_RANGE: linalg_inv..."},
-        {"linalg_solve(f64[2x2: 0 0 0 0], f64[1 2])", "OUT_OF_RANGE: linalg_solve..."},
-        {"linalg_cholesky(f64[2x2: 1 2 2 1])", "OUT_OF_RANGE: linalg_cholesky..."},
-        {"linalg_inv(f64[2x3: 1 2 3 4 5 6])", "INVALID_ARGUMENT: linalg_inv..."},
-        {"linalg_det(i64[2x2: 1 2 3 4])", "INVALID_ARGUMENT: linalg_det..."},
-        {"linalg_inv(f16[2x2: 1 2 3 4])", "INVALID_ARGUMENT: linalg_inv..."},
-        {"linalg_solve(f64[2x2: 1 2 3 4], f64[1 2 3])", "INVALID_ARGUMENT: linalg_solve..."},
-        {"linalg_matrix_power(f64[2x3: 1 2 3 4 5 6], 2)", "INVALID_ARGUMENT: linalg_matrix_power..."},
-        {"linalg_eigh(f64[2x2: 2 1 1 2], 'X')", "INVALID_ARGUMENT: linalg_eigh..."},
-        {"linalg_qr(f64[2x2: 2 1 1 2], 'other')", "INVALID_ARGUMENT: linalg_qr..."},
-        {"linalg_eigvals(f64[2x2: inf 1 1 2])", "OUT_OF_RANGE: linalg_eigvals..."},
-        {"linalg_vector_norm(i64[1 2])", "INVALID_ARGUMENT: linalg_vector_norm..."},
-        {"linalg_matrix_norm.str_ord(f64[2x2: 3 0 0 4], 'max')", "INVALID_ARGUMENT: linalg_matrix_norm..."},
-        {"linalg_cross(f64[1 0], f64[0 1])", "INVALID_ARGUMENT: linalg_cross..."},
+        {"linalg_inv(f64[2x2: 1 2 2 4])",
+         "OUT_OF_RANGE: linalg_inv: \"linalg.inv\": the diagonal element 2 is zero, the inversion could not be "
+         "completed because the input matrix is singular"},
+        {"linalg_solve(f64[2x2: 0 0 0 0], f64[1 2])",
+         "OUT_OF_RANGE: linalg_solve: \"linalg.solve\": the solver failed because the input matrix is singular: "
+         "diagonal element 1 is zero"},
+        {"linalg_cholesky(f64[2x2: 1 2 2 1])",
+         "OUT_OF_RANGE: linalg_cholesky: \"linalg.cholesky\": the factorization could not be completed because "
+         "the input is not positive-definite (the leading minor of order 2 is not positive-definite)"},
+        {"linalg_inv(f64[2x3: 1 2 3 4 5 6])",
+         "INVALID_ARGUMENT: linalg_inv: argument \"A\" must be square matrices, and they are 2 x 3"},
+        {"linalg_det(i64[2x2: 1 2 3 4])",
+         "INVALID_ARGUMENT: linalg_det: argument \"A\" must be float32, float64 or complex, and is int64"},
+        {"linalg_inv(f16[2x2: 1 2 3 4])",
+         "INVALID_ARGUMENT: linalg_inv: argument \"A\" must be float32, float64 or complex, and is float16"},
+        {"linalg_solve(f64[2x2: 1 2 3 4], f64[1 2 3])",
+         "INVALID_ARGUMENT: linalg_solve: argument \"B\" has 3 elements, expected 2"},
+        {"linalg_matrix_power(f64[2x3: 1 2 3 4 5 6], 2)",
+         "INVALID_ARGUMENT: linalg_matrix_power: argument \"self\" must be square matrices, and has sizes [2, 3]"},
+        {"linalg_eigh(f64[2x2: 2 1 1 2], 'X')",
+         "INVALID_ARGUMENT: linalg_eigh: argument \"UPLO\" must be \"L\" or \"U\", and is \"X\""},
+        {"linalg_qr(f64[2x2: 2 1 1 2], 'other')",
+         "INVALID_ARGUMENT: linalg_qr: argument \"mode\" must be \"reduced\", \"complete\" or \"r\", and is "
+         "\"other\""},
+        {"linalg_eigvals(f64[2x2: inf 1 1 2])",
+         "OUT_OF_RANGE: linalg_eigvals: the algorithm failed to converge because the input matrix contained "
+         "non-finite values"},
+        {"linalg_vector_norm(i64[1 2])",
+         "INVALID_ARGUMENT: linalg_vector_norm: expected a float or complex type, got int64"},
+        {"linalg_matrix_norm.str_ord(f64[2x2: 3 0 0 4], 'max')",
+         "INVALID_ARGUMENT: linalg_matrix_norm.str_ord: argument \"ord\" must be \"fro\" or \"nuc\", and is "
+         "\"max\""},
+        {"linalg_cross(f64[1 0], f64[0 1])", "INVALID_ARGUMENT: linalg_cross: no dimension of size 3 in [2] and [2]"},
     };
     OP_TEXT_CHECK(c, cases);
 }
@@ -92,9 +93,9 @@ static void what_pytorch_refuses_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(determinants_inverses_and_solutions, begin, end),
-        cmocka_unit_test_setup_teardown(norms_of_vectors_and_matrices, begin, end),
-        cmocka_unit_test_setup_teardown(what_pytorch_refuses_is_refused, begin, end),
+        OP_WORLD_TEST(determinants_inverses_and_solutions),
+        OP_WORLD_TEST(norms_of_vectors_and_matrices),
+        OP_WORLD_TEST(what_pytorch_refuses_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

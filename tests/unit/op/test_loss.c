@@ -1,23 +1,5 @@
 /* Losses: ignored targets, bad targets, cut logarithms, what each reduction gives. */
-#include "tests/lib/check.h"
-#include "tests/lib/op_text.h"
-#include <backplane/backplane.h>
-
-static bp_ctx *c;
-
-static int begin(void **state)
-{
-    (void)state;
-    c = bp_ctx_new(NULL);
-    return c ? 0 : -1;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    bp_ctx_destroy(c);
-    return 0;
-}
+#include "tests/lib/op_world.h"
 
 static void each_reduction_gives_its_shape(void **state)
 {
@@ -96,5 +78,5 @@ int main(void)
         cmocka_unit_test(targets_may_be_ignored_but_not_out_of_range),
         cmocka_unit_test(distances_and_angles),
     };
-    return cmocka_run_group_tests_name("loss", tests, begin, end);
+    return cmocka_run_group_tests_name("loss", tests, op_world_begin, op_world_end);
 }

@@ -1,24 +1,6 @@
 /* Matrix products: values, types, what is added, what does not fit. */
 #include "host/op/reference/number.h"
-#include "tests/lib/check.h"
-#include "tests/lib/op_text.h"
-#include <backplane/backplane.h>
-
-static bp_ctx *c;
-
-static int begin(void **state)
-{
-    (void)state;
-    c = bp_ctx_new(NULL);
-    return c ? 0 : -1;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    bp_ctx_destroy(c);
-    return 0;
-}
+#include "tests/lib/op_world.h"
 
 static void integers_wrap_and_halves_round_once(void **state)
 {
@@ -120,7 +102,7 @@ static void sizes_and_types_that_do_not_fit_are_named(void **state)
         {"linear(f32[1x2: 1 2], f32[1x2: 1 2], f32[1 2])",
          "INVALID_ARGUMENT: linear: argument \"bias\" of sizes [2] cannot be expanded to [1, 1]"},
         {"linalg_cross(f32[1 2], f32[1 2])",
-         "INVALID_ARGUMENT: linalg_cross: no dimension of size 3 to multiply along"},
+         "INVALID_ARGUMENT: linalg_cross: no dimension of size 3 in [2] and [2]"},
         {"mv(f32[1x2: 1 2], f32[1])", "INVALID_ARGUMENT: mv: sizes [1, 2] and [1] cannot be multiplied"},
         {"inner(f32[1 2], f32[1])", "INVALID_ARGUMENT: inner: sizes [2] and [1] cannot be multiplied"},
     };
@@ -270,6 +252,29 @@ static void images_of_many_blocks_are_whole(void **state)
     bp_scope_end(c);
 }
 
+static void groups_of_rows_have_matrices_of_their_own(void **state)
+{
+    /* transformers.grouped_mm_fallback.default, as its library defines it: rows up to each end of offs, from the last
+     * one on, times a matrix of their own, and zeros behind. */
+    (void)state;
+#define WEIGHT "f64[3x2x2: 1 0 0 1 9 9 9 9 2 0 0 3]"
+    static const op_case cases[] = {
+        {"transformers::grouped_mm_fallback(f64[4x2: 1 2 3 4 5 6 7 8], " WEIGHT ", i32[1 1 3])",
+         "f64[4x2: 1 2 6 12 10 18 0 0]"},
+        {"transformers::grouped_mm_fallback(f64[4x2: 1 2 3 4 5 6 7 8], " WEIGHT ", i64[4 4 4])",
+         "f64[4x2: 1 2 3 4 5 6 7 8]"},
+        {"transformers::grouped_mm_fallback(f64[0x2:], " WEIGHT ", i64[0 0 0])", "f64[0x2:]"},
+        {"transformers::grouped_mm_fallback(f64[1x2: 1 2], " WEIGHT ", i64[0 2 2])",
+         "OUT_OF_RANGE: grouped_mm_fallback: argument \"offs\" ends group 1 at 2, and it begins at 0 of 1 rows"},
+        {"transformers::grouped_mm_fallback(f64[1x2: 1 2], " WEIGHT ", i64[0 1])",
+         "INVALID_ARGUMENT: grouped_mm_fallback: argument \"offs\" ends 2 groups, and \"weight\" has 3"},
+        {"transformers::grouped_mm_fallback(f64[1x1: 1], " WEIGHT ", i64[0 1 1])",
+         "INVALID_ARGUMENT: grouped_mm_fallback: sizes [1, 1] and [3, 2, 2] cannot be multiplied"},
+    };
+#undef WEIGHT
+    OP_TEXT_CHECK(c, cases);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -282,6 +287,7 @@ int main(void)
         cmocka_unit_test(attention_masks_and_keeps_nan),
         cmocka_unit_test(products_larger_than_a_block_are_whole),
         cmocka_unit_test(images_of_many_blocks_are_whole),
+        cmocka_unit_test(groups_of_rows_have_matrices_of_their_own),
     };
-    return cmocka_run_group_tests(tests, begin, end);
+    return cmocka_run_group_tests(tests, op_world_begin, op_world_end);
 }

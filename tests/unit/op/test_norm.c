@@ -1,23 +1,5 @@
 /* Normalizations and softmax: masked and infinite lines, constant and huge groups, running statistics, refusals. */
-#include "tests/lib/check.h"
-#include "tests/lib/op_text.h"
-#include <backplane/backplane.h>
-
-static bp_ctx *c;
-
-static int begin(void **state)
-{
-    (void)state;
-    c = bp_ctx_new(NULL);
-    return c ? 0 : -1;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    bp_ctx_destroy(c);
-    return 0;
-}
+#include "tests/lib/op_world.h"
 
 static void softmax_of_masked_and_infinite_lines_is_nan(void **state)
 {
@@ -151,5 +133,5 @@ int main(void)
         cmocka_unit_test(gradients_flow_where_the_mask_says),
         cmocka_unit_test(training_moves_the_running_statistics_and_their_version),
     };
-    return cmocka_run_group_tests_name("norm", tests, begin, end);
+    return cmocka_run_group_tests_name("norm", tests, op_world_begin, op_world_end);
 }

@@ -1,27 +1,15 @@
 /* Operators whose answers are no values that PyTorch could record: sizes and other facts, single values, memory that
  * nobody filled, resizing, assertions. tests/check/rows.own says which function has which. */
 #include "host/op/op.h"
-#include "tests/lib/check.h"
-#include <backplane/backplane.h>
+#include "tests/lib/op_world.h"
 #include <math.h>
 
-static bp_ctx *c;
 static bp_tensor *m; /* f32[2, 3] of 1 to 6 */
 
 static int begin(void **state)
 {
-    (void)state;
-    static const float six[] = {1, 2, 3, 4, 5, 6};
-    c = bp_ctx_new(NULL);
-    m = c ? bp_tensor_from(c, BP_F32, 2, (const int64_t[]){2, 3}, six) : NULL;
+    m = op_world_begin(state) == 0 ? op_world_six() : NULL;
     return m ? 0 : -1;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    bp_ctx_destroy(c);
-    return 0;
 }
 
 enum { NAMED_MAX = 2 };
@@ -228,14 +216,14 @@ static void cholesky_multiplies_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(facts_of_views_are_the_views, begin, end),
-        cmocka_unit_test_setup_teardown(the_only_element_is_the_value, begin, end),
-        cmocka_unit_test_setup_teardown(what_is_not_zero_is_true, begin, end),
-        cmocka_unit_test_setup_teardown(empty_ones_have_their_form, begin, end),
-        cmocka_unit_test_setup_teardown(a_resized_tensor_keeps_what_its_memory_holds, begin, end),
-        cmocka_unit_test_setup_teardown(atan2_writes_its_out, begin, end),
-        cmocka_unit_test_setup_teardown(assertions_say_what_is_wrong, begin, end),
-        cmocka_unit_test_setup_teardown(cholesky_multiplies_back, begin, end),
+        cmocka_unit_test_setup_teardown(facts_of_views_are_the_views, begin, op_world_end),
+        cmocka_unit_test_setup_teardown(the_only_element_is_the_value, begin, op_world_end),
+        cmocka_unit_test_setup_teardown(what_is_not_zero_is_true, begin, op_world_end),
+        cmocka_unit_test_setup_teardown(empty_ones_have_their_form, begin, op_world_end),
+        cmocka_unit_test_setup_teardown(a_resized_tensor_keeps_what_its_memory_holds, begin, op_world_end),
+        cmocka_unit_test_setup_teardown(atan2_writes_its_out, begin, op_world_end),
+        cmocka_unit_test_setup_teardown(assertions_say_what_is_wrong, begin, op_world_end),
+        cmocka_unit_test_setup_teardown(cholesky_multiplies_back, begin, op_world_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,23 +1,5 @@
 /* Pointwise operators: wrap-around, division, promotion, rounding, NaN and signed zero, refusals. */
-#include "tests/lib/check.h"
-#include "tests/lib/op_text.h"
-#include <backplane/backplane.h>
-
-static bp_ctx *c;
-
-static int begin(void **state)
-{
-    (void)state;
-    c = bp_ctx_new(NULL);
-    return c ? 0 : -1;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    bp_ctx_destroy(c);
-    return 0;
-}
+#include "tests/lib/op_world.h"
 
 static void integers_wrap_at_each_operator(void **state)
 {
@@ -348,5 +330,5 @@ int main(void)
         cmocka_unit_test(results_keep_the_layout_of_their_operands),
         cmocka_unit_test(long_runs_are_cut_without_a_seam),
     };
-    return cmocka_run_group_tests_name("pointwise", tests, begin, end);
+    return cmocka_run_group_tests_name("pointwise", tests, op_world_begin, op_world_end);
 }

@@ -1,27 +1,10 @@
 /* Random numbers: moments, ranges, equal seeds, and by how much each call moves the generator. */
 #include "host/op/op.h"
-#include "tests/lib/check.h"
-#include <backplane/backplane.h>
+#include "tests/lib/op_world.h"
 #include <math.h>
 #include <stdlib.h>
 
 enum { N = 20000 };
-static bp_ctx *c;
-
-static int begin(void **state)
-{
-    (void)state;
-    c = bp_ctx_new(NULL);
-    return c ? 0 : -1;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    bp_ctx_destroy(c);
-    return 0;
-}
-
 static bp_tensor *run(const char *target, const bp_value *pos, uint32_t n)
 {
     const op_row *op = op_by_target(target);
@@ -282,5 +265,5 @@ int main(void)
         cmocka_unit_test(categories_come_by_their_weights),
         cmocka_unit_test(what_makes_no_sense_is_refused),
     };
-    return cmocka_run_group_tests(tests, begin, end);
+    return cmocka_run_group_tests(tests, op_world_begin, op_world_end);
 }

@@ -1,23 +1,5 @@
 /* Reductions and scans: accumulators, NaN, first positions, empty tensors, dimensions kept, dropped and refused. */
-#include "tests/lib/check.h"
-#include "tests/lib/op_text.h"
-#include <backplane/backplane.h>
-
-static bp_ctx *c;
-
-static int begin(void **state)
-{
-    (void)state;
-    c = bp_ctx_new(NULL);
-    return c ? 0 : -1;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    bp_ctx_destroy(c);
-    return 0;
-}
+#include "tests/lib/op_world.h"
 
 static void sums_accumulate_in_the_right_type(void **state)
 {
@@ -229,5 +211,5 @@ int main(void)
         cmocka_unit_test(logsumexp_and_norms_at_their_edges),
         cmocka_unit_test(composites_take_pytorchs_steps),
     };
-    return cmocka_run_group_tests_name("reduce", tests, begin, end);
+    return cmocka_run_group_tests_name("reduce", tests, op_world_begin, op_world_end);
 }

@@ -1,24 +1,12 @@
 /* What views, joins and factories refuse: each error names the operator and the values, and nothing is left behind. */
-#include "tests/lib/check.h"
-#include <backplane/backplane.h>
+#include "tests/lib/op_world.h"
 
-static bp_ctx *c;
-static bp_tensor *m; /* f32[2, 3] */
+static bp_tensor *m; /* f32[2, 3] of 1 to 6 */
 
 static int begin(void **state)
 {
-    (void)state;
-    static const float six[] = {1, 2, 3, 4, 5, 6};
-    c = bp_ctx_new(NULL);
-    m = c ? bp_tensor_from(c, BP_F32, 2, (const int64_t[]){2, 3}, six) : NULL;
+    m = op_world_begin(state) == 0 ? op_world_six() : NULL;
     return m ? 0 : -1;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    bp_ctx_destroy(c);
-    return 0;
 }
 
 /* The expression gives nothing, with an error of this code that holds this text. */
@@ -117,11 +105,11 @@ static void facts_and_values_are_numbers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(dimensions_out_of_range_are_named, begin, end),
-        cmocka_unit_test_setup_teardown(shapes_that_do_not_fit_are_named, begin, end),
-        cmocka_unit_test_setup_teardown(factories_check_their_numbers, begin, end),
-        cmocka_unit_test_setup_teardown(what_is_not_there_says_so, begin, end),
-        cmocka_unit_test_setup_teardown(facts_and_values_are_numbers, begin, end),
+        cmocka_unit_test_setup_teardown(dimensions_out_of_range_are_named, begin, op_world_end),
+        cmocka_unit_test_setup_teardown(shapes_that_do_not_fit_are_named, begin, op_world_end),
+        cmocka_unit_test_setup_teardown(factories_check_their_numbers, begin, op_world_end),
+        cmocka_unit_test_setup_teardown(what_is_not_there_says_so, begin, op_world_end),
+        cmocka_unit_test_setup_teardown(facts_and_values_are_numbers, begin, op_world_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,23 +1,5 @@
 /* Orders and extremes along a dimension: NaN, ties, indices. */
-#include "tests/lib/check.h"
-#include "tests/lib/op_text.h"
-#include <backplane/backplane.h>
-
-static bp_ctx *c;
-
-static int begin(void **state)
-{
-    (void)state;
-    c = bp_ctx_new(NULL);
-    return c ? 0 : -1;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    bp_ctx_destroy(c);
-    return 0;
-}
+#include "tests/lib/op_world.h"
 
 static void nan_is_greater_than_everything(void **state)
 {
@@ -102,5 +84,5 @@ int main(void)
         cmocka_unit_test(ties_fall_as_in_pytorch),
         cmocka_unit_test(dimensions_are_kept_and_checked),
     };
-    return cmocka_run_group_tests(tests, begin, end);
+    return cmocka_run_group_tests(tests, op_world_begin, op_world_end);
 }

@@ -408,6 +408,28 @@ static void a_graph_may_pass_by_pytorchs_own_nodes_at_the_same_bound(void **stat
     end(&b);
 }
 
+/* Operators in place run on fakes too; a size that depends on data ends the run on fakes, in a graph as well. */
+static void shape_rules_are_asked_until_a_size_depends_on_data(void **state)
+{
+    bench b;
+    begin(&b, *state);
+    b.o.check_fake = true;
+    add_text(&b, "{'op': 'aten.unsqueeze_.default', 'args': [{'tensor': {'dtype': 'int8', 'shape': [2], 'stride': [1], "
+                 "'data': 'AQI='}}, 0], 'kwargs': {}, 'out': {'dtype': 'int8', 'shape': [1, 2], 'stride': [2, 1], "
+                 "'data': 'AQI='}}");
+    add_text(&b, "{'name': 'g', 'dtype': 'int8', 'nodes': [{'op': 'placeholder', 'name': 'x', 'target': 'x'}, "
+                 "{'op': 'call_function', 'name': 'n', 'target': 'aten.nonzero.default', 'args': [{'node': 'x'}], "
+                 "'kwargs': {}}, {'op': 'output', 'name': 'output', 'target': 'output', 'args': [[{'node': 'n'}]], "
+                 "'kwargs': {}}], 'inputs': [{'dtype': 'int8', 'shape': [2], 'stride': [1], 'data': 'AAI='}], "
+                 "'outputs': [{'dtype': 'int64', 'shape': [1, 1], 'stride': [1, 1], 'data': 'AQAAAAAAAAA='}], "
+                 "'constants': {}}");
+    run(&b);
+    assert_int_equal(b.n.passed, 2);
+    assert_int_equal(b.n.by_data, 1);
+    assert_contains(buf_text(&b.said), ":2: by data: g");
+    end(&b);
+}
+
 static int make_ctx(void **state)
 {
     return (*state = bp_ctx_new(NULL)) ? 0 : -1;
@@ -434,6 +456,7 @@ int main(void)
         cmocka_unit_test(gradients_are_compared_and_none_is_not_zeros),
         cmocka_unit_test(a_mistaken_gradient_is_refuted_and_ours_is_proven),
         cmocka_unit_test(a_graph_may_pass_by_pytorchs_own_nodes_at_the_same_bound),
+        cmocka_unit_test(shape_rules_are_asked_until_a_size_depends_on_data),
     };
     return cmocka_run_group_tests(claims, make_ctx, drop_ctx);
 }
