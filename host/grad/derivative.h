@@ -13,9 +13,9 @@
 #include "host/pass/formula.h"
 
 typedef struct grad_call grad_call;
-/* Written over op_dispatch (bp_aten_*; op_call1 goes past the modes, and must not be used); reads metadata and what its
- * row names, never data: it runs on fakes as well. Tensors that it makes belong to the innermost scope, which the engine
- * opens and closes. */
+/* Written over op_dispatch (bp_aten_*; op_call1 goes past the modes, and must not be used). It reads metadata and what
+ * its row names, never data: it runs on fakes as well. Tensors that it makes belong to the innermost scope, which the
+ * engine opens and closes. */
 typedef bp_status (*grad_fn)(bp_ctx *c, grad_call *g);
 
 struct grad_call {

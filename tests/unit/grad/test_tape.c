@@ -233,7 +233,7 @@ static void a_saved_result_gets_its_history_back(void **state)
     OK();
 }
 
-/* -- what is freed, what is not recorded ---------------------------------------------------------------------------- */
+/* -- what is freed, what is not recorded --------------------------------------------------------------------------- */
 
 static void a_second_backward_says_that_the_first_freed(void **state)
 {
