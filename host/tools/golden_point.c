@@ -90,26 +90,77 @@ bool point_is_finite(const bp_tensor *t)
     return true;
 }
 
-/* -- reading ------------------------------------------------------------------------------------------------------- */
+/* -- kinds of arguments -------------------------------------------------------------------------------------------- */
 
-/* Arguments of which an operator defines no gradient, and which it does not treat as constants of the other ones. */
-static const struct { const char *target, *arg; } held[] = {
-#define DERIVATIVE_HELD(target, arg) {target, arg},
+static const struct { const char *target, *arg; enum point_kind kind; } kinds[] = {
+#define DERIVATIVE_ARG(target, arg, kind) {target, arg, POINT_##kind},
+#define DERIVATIVE_RESULTS(target, bits)
 #define DERIVATIVE_BY(target, by)
+#define DERIVATIVE_SOME(target, why)
+#define DERIVATIVE_ZERO(target)
 #define DERIVATIVE_UNCHECKED(target, why)
 #include "host/tools/golden_derivative.def"
-#undef DERIVATIVE_HELD
+#undef DERIVATIVE_ARG
+#undef DERIVATIVE_RESULTS
 #undef DERIVATIVE_BY
+#undef DERIVATIVE_SOME
+#undef DERIVATIVE_ZERO
 #undef DERIVATIVE_UNCHECKED
 };
 
-static bool is_held(const char *target, const char *arg)
+static enum point_kind kind_of(const char *target, const char *arg)
 {
-    for (uint32_t i = 0; i < sizeof held / sizeof *held; i++)
-        if (!strcmp(held[i].target, target) && !strcmp(held[i].arg, arg))
-            return true;
-    return false;
+    for (uint32_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (!strcmp(kinds[i].target, target) && !strcmp(kinds[i].arg, arg))
+            return kinds[i].kind;
+    return POINT_FREE;
 }
+
+/* -- matrices that are symmetric, or a triangle -------------------------------------------------------------------- */
+
+typedef struct { double *at; int64_t n, m, parts; } matrix; /* n by m numbers of 1 or 2 doubles */
+
+static void make_symmetric(const matrix *x)
+{
+    for (int64_t i = 0; i < x->n; i++)
+        for (int64_t k = 0; k <= i && x->n == x->m; k++)
+            for (int64_t q = 0; q < x->parts; q++) {
+                double *a = &x->at[(i * x->m + k) * x->parts + q], *b = &x->at[(k * x->m + i) * x->parts + q];
+                double mean = (*a + (q ? -*b : *b)) / 2;
+                *a = mean;
+                *b = q ? -mean : mean;
+            }
+}
+
+static void make_triangle(const matrix *x, bool upper)
+{
+    for (int64_t i = 0; i < x->n; i++)
+        for (int64_t k = 0; k < x->m; k++)
+            for (int64_t q = 0; q < x->parts && (upper ? k < i : k > i); q++)
+                x->at[(i * x->m + k) * x->parts + q] = 0;
+}
+
+static bool is_upper(const point *p)
+{
+    int32_t at = schema_find(p->row->schema, "upper");
+    return at >= 0 && arg_bool(p->args, (uint32_t)at);
+}
+
+/* Gives t the form of its kind. */
+static void shape_kind(const point *p, enum point_kind kind, bp_tensor *t)
+{
+    if (!t || t->rank < 2 || (kind != POINT_SYMMETRIC && kind != POINT_TRIANGLE))
+        return;
+    matrix x = {numbers(t), tensor_dim(t, t->rank - 2), tensor_dim(t, t->rank - 1), t->dtype == BP_C128 ? 2 : 1};
+    int64_t each = x.n * x.m * x.parts;
+    for (int64_t left = numbers_of(t); left > 0; left -= each, x.at += each)
+        if (kind == POINT_SYMMETRIC)
+            make_symmetric(&x);
+        else
+            make_triangle(&x, is_upper(p));
+}
+
+/* -- reading ------------------------------------------------------------------------------------------------------- */
 
 static bool is_wide(const bp_tensor *t)
 {
@@ -118,9 +169,10 @@ static bool is_wide(const bp_tensor *t)
 
 static bool add_float(point *p, const char *name, bp_tensor *t)
 {
-    point_float f = {.name = name, .held = is_held(p->row->target, name), .given = point_plain(p->k->c, t)};
+    point_float f = {.name = name, .kind = kind_of(p->row->target, name), .given = point_plain(p->k->c, t)};
     if (!f.given)
         return false;
+    shape_kind(p, f.kind, f.given);
     if (vec_push(&p->floats, f))
         return true;
     tensor_unref(f.given);
@@ -208,9 +260,11 @@ bp_status point_draw(point *p, double noise)
         f->along = like(p->k->c, f->given);
         for (int64_t q = 0, n = f->at && f->along ? numbers_of(f->given) : 0; q < n; q++) {
             double x = numbers(f->given)[q], move = noise * draw(p), way = draw(p);
-            numbers(f->at)[q] = f->held ? x : x + move * (1 + fabs(x));
-            numbers(f->along)[q] = f->held ? 0 : way * fmin(1 + fabs(x), 10);
+            numbers(f->at)[q] = point_is_held(f) ? x : x + move * (1 + fabs(x));
+            numbers(f->along)[q] = point_is_held(f) ? 0 : way * fmin(1 + fabs(x), 10);
         }
+        shape_kind(p, f->kind, f->at);
+        shape_kind(p, f->kind, f->along);
     }
     return p->k->c->diag.code;
 }
@@ -227,9 +281,9 @@ static bool substitute(substitution *s, const bp_value *v, bp_value *out)
     if (v->kind == BP_VALUE_TENSOR && is_wide(v->v.tensor)) {
         const point_float *f = &s->p->floats.at[s->next++];
         bp_tensor *t = scope_own(c, point_shift(c, f->at, f->along, s->t));
-        if (t && s->taped && !f->held)
+        if (t && s->taped && !point_is_held(f))
             bp_tensor_set_requires_grad(c, t, 1);
-        if (s->leaves && t && !vec_push(s->leaves, f->held ? NULL : tensor_ref(t)))
+        if (s->leaves && t && !vec_push(s->leaves, point_is_held(f) ? NULL : tensor_ref(t)))
             ctx_nomem(c);
         out->v.tensor = t;
     } else if (v->kind == BP_VALUE_LIST && v->count) {

@@ -7,14 +7,16 @@
 typedef VEC(bp_tensor *) tensor_list;
 void tensor_list_clear(tensor_list *l); /* gives all up */
 
-/* A float or complex tensor among the arguments. */
+/* A float or complex tensor among the arguments, and how it may be moved (golden_derivative.def). */
+enum point_kind { POINT_FREE, POINT_HELD, POINT_SYMMETRIC, POINT_TRIANGLE };
 typedef struct {
     const char *name;   /* of its argument */
-    bool held;          /* no gradient is defined: it stays where it is */
+    enum point_kind kind;
     bp_tensor *given;   /* float64 or complex128, contiguous; owned */
     bp_tensor *at;      /* the same with noise; owned */
     bp_tensor *along;   /* the direction; owned */
 } point_float;
+static inline bool point_is_held(const point_float *f) { return f->kind == POINT_HELD; }
 
 typedef struct {
     golden_case *k;

@@ -1,12 +1,15 @@
 """The table of operators is whole: each row has a doc line, a sample, and a test against PyTorch's recorded answer to
 it (the golden cases and tests/torch) or one of its own (rows.own).
 
+Each row that may give a tensor which requires grad has one derivative, a reason why it has none, or is a composite.
+
 And public names are unique: what aten.h defines is defined nowhere else, and once.
 
 The generator refuses equal names when it runs; this reads what users read. A function behind a macro of the same name
 in one hand-written header (bp_is_true) is that header's own affair.
 """
 import collections
+import glob
 import gzip
 import json
 import os
@@ -16,7 +19,7 @@ import sys
 
 top, build = os.environ["top_srcdir"], os.environ["top_builddir"]
 sys.path.insert(0, os.path.join(top, "tests", "lib"))
-from rows import parse, rows  # noqa: E402
+from rows import ROW, parse, rows  # noqa: E402
 from tap import plan, report  # noqa: E402
 
 HAND_WRITTEN = ("types.h", "plugin.h", "args.h", "backplane.h")
@@ -99,6 +102,56 @@ def incomplete(table, known, own):
             yield f"{target} has no sample and no test: see tests/torch/record.py"
 
 
+GRADS = ("GRAD", "GRAD_FN", "GRAD_ZERO", "GRAD_NONE")
+
+
+def differentiated(folder, macros):
+    """{row: macros that name it} of the .def files of a folder."""
+    found = collections.defaultdict(list)
+    for path in sorted(glob.glob(os.path.join(top, folder, "*.def"))):
+        with open(path, encoding="utf-8") as f:
+            for macro, name in re.findall(r"^(\w+)\((\w+)", re.sub(r"/\*.*?\*/", " ", f.read(), flags=re.S), re.M):
+                if macro.startswith(macros):
+                    found[name].append(macro)
+    return found
+
+
+def needing(text):
+    """Rows of a file's text that may give a tensor which requires grad."""
+    for kind, name, schema, flags, _ in ROW.findall(re.sub(r"/\*.*?\*/", " ", text, flags=re.S)):
+        takes, _, gives = "".join(re.findall(r'"((?:\\.|[^"\\])*)"', schema)).partition(") -> ")
+        tensors = "Tensor" in takes.split("(", 1)[1] and "Tensor" in gives
+        if kind != "INPLACE" and "OP_NO_GRAD_OUT" not in flags and tensors:
+            yield name
+
+
+def underived(names, rows, composites):
+    """Rows that have not exactly one of a row of derivatives and a composite decomposition."""
+    for name in names:
+        have = rows.get(name, []) + composites.get(name, [])
+        if len(have) != 1:
+            yield f"{name} has {' and '.join(have) or 'no derivative'}: see host/grad/derivative.h"
+
+
+def check_derivatives():
+    rows, composites = differentiated("host/grad/rows", GRADS), differentiated("host/pass/decomps", "COMPOSITE")
+    planted = """OP(bare_default, "bare(Tensor self) -> Tensor", OP_CORE, unary, bare, "Bare.")
+OP(twice_default, "twice(Tensor self) -> Tensor", 0, unary, twice, "Twice.")
+OP(told_default, "told(Tensor self) -> Tensor", OP_NO_GRAD_OUT, unary, told, "Told.")
+OP(made_default, "made(int size) -> Tensor", 0, made, made, "Made.")
+"""
+    wrong = list(underived(needing(planted), {"twice_default": ["GRAD"]}, {"twice_default": ["COMPOSITE"]}))
+    report(wrong == ["bare_default has no derivative: see host/grad/derivative.h",
+                     "twice_default has GRAD and COMPOSITE: see host/grad/derivative.h"],
+           "planted: a row without a derivative, and one with two, are named", wrong)
+    names = []
+    for path in glob.glob(os.path.join(top, "host/op/ops/*.def")):
+        with open(path, encoding="utf-8") as f:
+            names += needing(f.read())
+    wrong = list(underived(names, rows, composites))
+    report(len(names) > 700 and not wrong, "each row that gives gradients has one derivative, or is a composite", wrong)
+
+
 def check_rows():
     table, known = rows(top), sampled()
     with open(os.path.join(top, "tests/check/rows.own"), encoding="utf-8") as f:
@@ -123,6 +176,7 @@ def check_rows():
 
 def main():
     check_rows()
+    check_derivatives()
     planted = "BP_EXPORT int bp_same(int a);\n#define bp_same(...) 1\ntypedef struct {\n    int a;\n} bp_other;\n"
     report(repeated(names_of(planted)) == ["bp_same"], "planted: a macro that takes a function's name is found")
     aten = list(names_of(read("aten.h", build)))

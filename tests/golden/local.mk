@@ -19,3 +19,13 @@ check-golden: all
 		$(SHELL) $(srcdir)/%D%/run '$(abs_top_builddir)/backplane' $(srcdir)/%D% results
 
 golden_results = $$(sed -n 's|^\([a-z_]*\)[.][^ ]* \([^ ]*\) .*|results/golden-\1-\2.txt|p' $(srcdir)/%D%/floors)
+
+# Derivatives against differences (sample.py wrote the cases that nobody recorded): all cases of all files.
+EXTRA_DIST += %D%/sample.py %D%/derivatives.jsonl
+script_tests += %D%/derivatives.sh
+
+.PHONY: check-derivatives
+check-derivatives: all
+	@BACKPLANE_SYSCONFDIR='$(abs_top_builddir)/conf/uninstalled' '$(abs_top_builddir)/backplane' golden \
+		--check-derivatives $(srcdir)/%D%/ops_handed.jsonl.gz $(srcdir)/tests/torch/recorded.jsonl.gz \
+		$(srcdir)/%D%/derivatives.jsonl
