@@ -13,6 +13,8 @@ unit_tests += %D%/unit/base/test_tables
 unit_tests += %D%/unit/cache/test_cache
 unit_tests += %D%/unit/capture/test_outcome
 unit_tests += %D%/unit/capture/test_trace
+unit_tests += %D%/unit/compile/test_aot_cases
+tests_unit_compile_test_aot_cases_SOURCES = %D%/unit/compile/test_aot_cases.c %D%/unit/compile/aot_cases.h
 unit_tests += %D%/unit/compile/test_breaks
 unit_tests += %D%/unit/compile/test_constant
 unit_tests += %D%/unit/compile/test_entries
@@ -33,6 +35,7 @@ unit_tests += %D%/unit/compile/test_toy
 unit_tests += %D%/unit/compile/test_transaction
 tests_unit_compile_test_random_SOURCES = %D%/unit/compile/test_random.c %D%/unit/compile/program.c \
 	%D%/unit/compile/program.h %D%/unit/compile/program.def
+unit_tests += %D%/unit/grad/test_joint
 unit_tests += %D%/unit/grad/test_maxflow
 unit_tests += %D%/unit/grad/test_partition
 unit_tests += %D%/unit/grad/test_tape

@@ -78,6 +78,7 @@ static bool add_builtins(backend_room *room)
         b->info = (bp_backend_info){.size = sizeof b->info,
                                     .flags = BP_CONCURRENT_COMPILE | BP_CONCURRENT_RUN | BP_FORK_SAFE,
                                     .options = BUILTIN_OPTIONS};
+        b->partition = BUILTINS[i].partition;
         backend_set_code(b, BUILTINS[i].compile, NULL, STATE_BUILTIN);
     }
     return true;

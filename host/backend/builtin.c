@@ -1,9 +1,13 @@
 /* The host's own backends, after torch.compile's debug ones:
  *   eager           the graph's own forward, interpreted
  *   eager_noexcept  the same; any failure of a run is an unexpected one
- *   eager_debug     the same, each operator checked against what its schema says on aliases and writes */
+ *   eager_debug     the same, each operator checked against what its schema says on aliases and writes
+ *   aot_eager       eager; graphs that train are split ahead of time, by a minimal cut
+ *   aot_eager_default_partitioner  the same, by the default partition
+ *   aot_eager_decomp_partition     aot_eager on core graphs */
 #include "host/backend/builtin.h"
 #include "host/backend/compiled.h"
+#include "host/grad/joint.h"
 #include "sdk/base/hash.h"
 #include <stdio.h>
 #include <string.h>
@@ -146,9 +150,12 @@ static bp_compiled *eager_debug(bp_graph_module *gm, const bp_inputs *inputs)
 
 /* The first one ends every chain. */
 const builtin_row BUILTINS[] = {
-    {"eager", "debug", eager},
-    {"eager_noexcept", "debug", eager_noexcept},
-    {"eager_debug", "debug", eager_debug},
+    {"eager", "debug", eager, 0},
+    {"eager_noexcept", "debug", eager_noexcept, 0},
+    {"eager_debug", "debug", eager_debug, 0},
+    {"aot_eager", "debug", eager, 1 + PARTITION_MIN_CUT},
+    {"aot_eager_default_partitioner", "debug", eager, 1 + PARTITION_DEFAULT},
+    {"aot_eager_decomp_partition", "debug", eager, 1 + PARTITION_MIN_CUT},
 };
 const uint32_t NBUILTINS = sizeof BUILTINS / sizeof BUILTINS[0];
 const bp_option_row BUILTIN_OPTIONS[] = {{0}};

@@ -332,13 +332,17 @@ bp_status program_run(bp_ctx *c, program *p, program_io *io)
                         p->gm->name, p->ninputs, p->noutputs, io->ninputs, io->noutputs);
     for (uint32_t i = 0; i < io->noutputs; i++)
         io->outputs[i] = NULL;
-    /* Compiled code is not to be seen by the modes of whoever runs it, and moves no generator: its caller does. */
+    /* Compiled code is not to be seen by the modes of whoever runs it, nor by the tape, and moves no generator: its
+     * caller does. */
     dispatch_mode *modes = c->modes;
     uint64_t rng = c->rng_offset;
+    uint8_t grad = c->ambient.grad_enabled;
     c->modes = NULL;
+    c->ambient.grad_enabled = 0;
     c->rng_offset = io->rng_base;
     bp_status st = run_program_hot(c, p, io);
     c->rng_offset = rng;
     c->modes = modes;
+    c->ambient.grad_enabled = grad;
     return st;
 }

@@ -17,6 +17,7 @@ struct backend {
     struct backend_room *room;
     char *name, *tags, *origin;    /* tags: by commas; origin: as messages name it */
     enum backend_origin kind;
+    uint8_t partition;             /* of a built-in one: see builtin.h */
     const config_section *section; /* of ORIGIN_CONFIG */
     atomic_bool loaded;            /* the fields that follow hold */
     bp_compile_fn compile;

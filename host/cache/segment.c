@@ -7,6 +7,8 @@ static void drop_segment(segment *s)
 {
     if (s->program)
         s->destroy(s->program);
+    if (s->training)
+        s->destroy_training(s->training);
     free(s->name);
     free(s->failure);
     free(s->order);

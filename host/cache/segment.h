@@ -19,6 +19,8 @@ typedef struct {
     char *name;
     void *program;                /* host/compile's; NULL: it did not compile */
     void (*destroy)(void *program);
+    void *training;               /* host/compile's, of a segment whose gradients are asked for; NULL: none are */
+    void (*destroy_training)(void *training);
     uint32_t *order;              /* of the compiled graph: which placeholder is used first, second, ... */
     char *failure;                /* why it did not */
 } segment;

@@ -40,6 +40,8 @@ struct tree_node {
     ambient ambient;
     const item **extras;          /* items of the prefix that it recomputes (C3.2), in order; their values come first */
     uint32_t nextras, nextra_values;
+    const uint32_t *written;      /* inputs that its segment writes first */
+    uint32_t nwritten;
     const guard_source *sources;  /* names and roles of its inputs; ninputs of them */
     segment_list *list;           /* what the canonical graph hands on */
     _Atomic(segment_use *) use;   /* its compiled form, for the list as it was then; NULL: not built */

@@ -20,12 +20,15 @@ bp_status trace_describe(trace *t, const bp_tensor *h, out_spec *out)
     tensor_meta m;
     tensor_get_meta(h, &m);
     *out = (out_spec){.handle = n, .source = root_source(t, n), .storage = at->fs->number,
-                      .requires_grad = (h->flags & TENSOR_REQUIRES_GRAD) != 0};
+                      .requires_grad = (h->flags & TENSOR_REQUIRES_GRAD) != 0, .view = at->kind};
+    TRY(trace_check_history(t, h));
     out->meta = meta_copy(&t->arena, &m, &ok);
     out->is_source = out->source >= 0 && !at->parent;
     const bp_tensor *base = t->handles.at[at->fs->base].t;
     tensor_get_meta(base, &m);
     out->base = meta_copy(&t->arena, &m, &ok);
+    if (out->requires_grad && out->meta.dtype != out->base.dtype)
+        return trace_stop(t, TRACE_DECLINED, "a view of another type is given back, and requires grad");
     if (out->source >= 0) {
         out->meta.offset = dim_sub(t->c, h->offset, base->offset);
         return ok ? t->c->diag.code : trace_nomem(t);
@@ -106,6 +109,8 @@ static bp_status add_writes(trace *t, item *end)
             continue;
         const bp_tensor *h = fs->flat ? NULL : t->handles.at[fs->base].t;
         bool grad = h && h->flags & TENSOR_REQUIRES_GRAD && !(h->flags & TENSOR_IS_LEAF);
+        if (grad)
+            TRY(trace_check_history(t, h));
         writes[end->end.nwrites++] = (write_spec){(uint32_t)fs->source, !h, grad, fs->cur};
     }
     qsort(writes, end->end.nwrites, sizeof *writes, by_source);
@@ -142,7 +147,7 @@ static bool is_plain(trace *t, const item *end)
     bool *value = arena_array(&t->arena, t->values.len + 1u, sizeof *value);
     for (uint32_t i = 0; i < end->end.nouts; i++) {
         const out_spec *o = &end->end.outs[i];
-        if (!o->handle || o->source >= 0 || !meta_is_constant(&o->base) || !ref_is_node(o->value) ||
+        if (!o->handle || o->source >= 0 || o->view || !meta_is_constant(&o->base) || !ref_is_node(o->value) ||
             !meta_eq(&o->meta, &o->base) || !dim_eq(o->meta.offset, o->base.offset))
             return false;
         if (!seen || !value || seen[o->storage] || value[o->value])

@@ -47,7 +47,8 @@ static bool node_eq(const item *a, const item *b)
         if (!value_eq(&a->node.args[i], &b->node.args[i]))
             return false;
     for (uint32_t i = 0; i < a->node.nresults; i++)
-        if (!meta_eq(&a->node.metas[i], &b->node.metas[i]))
+        if (!meta_eq(&a->node.metas[i], &b->node.metas[i]) ||
+            item_requires(a, a->node.first + i) != item_requires(b, b->node.first + i))
             return false;
     return true;
 }
@@ -142,7 +143,9 @@ static bool copy_node(arena *a, const item *from, item *to)
         metas[i] = meta_copy(a, &from->node.metas[i], &ok);
     to->node.args = args;
     to->node.metas = metas;
-    return ok;
+    if (from->node.requires)
+        to->node.requires = arena_memdup(a, from->node.requires, from->node.nresults);
+    return ok && !from->node.requires == !to->node.requires;
 }
 
 static bool copy_end(arena *a, const item *from, item *to)

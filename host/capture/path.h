@@ -22,6 +22,10 @@ static inline uint32_t ref_kind(ref r) { return r & REF_KINDS; }
 static inline uint32_t ref_index(ref r) { return r & ~REF_KINDS; }
 static inline bool ref_is_node(ref r) { return r && !ref_kind(r); }
 
+/* What a view is to autograd: its memory's history is its own; it was made without grad mode, which keeps it apart from
+ * that history; it was detached; it is one of several views that an operator gave together. */
+enum view_kind { VIEW_PLAIN, VIEW_WITHOUT_GRAD, VIEW_DETACHED, VIEW_OF_MANY };
+
 /* A returned tensor. Equal handles are the same object; equal storages share memory. */
 typedef struct {
     uint32_t handle;       /* 0: a NULL result */
@@ -32,10 +36,11 @@ typedef struct {
     tensor_meta meta;      /* of the tensor; its offset counts from the source's, or from the storage's start */
     tensor_meta base;      /* layout of the whole storage, when made */
     bool requires_grad;
+    uint8_t view;          /* enum view_kind */
 } out_spec;
 
 /* An input whose memory must hold `value` after the call. whole: the range under its component, else the input.
- * requires_grad: it then requires grad, as a result. */
+ * requires_grad: its history is then the value's, as a result; else it keeps what it has. */
 typedef struct { uint32_t source; bool whole, requires_grad; ref value; } write_spec;
 
 /* What runs once a call, as it is (C4.2, C4.4): a function, or an operator that cannot be captured. */
@@ -60,6 +65,7 @@ typedef struct item {
             const op_row *op;
             const bp_value *args; /* one a schema argument */
             tensor_meta *metas;   /* one a result */
+            const uint8_t *requires; /* one a result: it requires grad; NULL: none does */
             ref first;            /* of its results */
             uint32_t nargs, nresults;
             bool returns_list;
@@ -79,6 +85,11 @@ typedef struct item {
 
 /* Calls each for every ref in an item's arguments, in order; an item may name a ref several times. */
 void item_each_ref(const item *it, void (*each)(void *arg, ref r), void *arg);
+/* Whether result r of an item requires grad. */
+static inline bool item_requires(const item *it, ref r)
+{
+    return it->node.requires && it->node.requires[r - it->node.first];
+}
 /* Whether a replay recorded the same: operators, arguments, layouts, what is asked. Places do not count. */
 bool item_eq(const item *a, const item *b);
 /* A copy that lives in a. NULL pointers inside it (out of memory) make the result false. */

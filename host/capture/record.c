@@ -80,9 +80,20 @@ static bp_status absolute(trace *t, const op_call *k, const bp_tensor *out, uint
     return trace_stop(t, TRACE_DECLINED, "as_strided of an input at an offset in its storage");
 }
 
+static uint8_t kind_of_view(const trace *t, const op_call *k, uint32_t parent)
+{
+    uint8_t of = t->handles.at[parent].kind;
+    if (of == VIEW_DETACHED || k->op->flags & OP_NO_GRAD_OUT)
+        return VIEW_DETACHED;
+    if (of == VIEW_WITHOUT_GRAD || !trace_grad_on(t))
+        return VIEW_WITHOUT_GRAD;
+    return of == VIEW_OF_MANY || k->nout > 1 ? VIEW_OF_MANY : VIEW_PLAIN;
+}
+
 static bp_status add_view(trace *t, const op_call *k, bp_tensor *out, uint32_t parent, const bp_value *args,
                           uint32_t result)
 {
+    uint8_t kind = kind_of_view(t, k, parent);
     bp_value *own = arena_memdup(&t->arena, args, k->nargs * sizeof *own);
     if (!own)
         return trace_nomem(t);
@@ -96,6 +107,7 @@ static bp_status add_view(trace *t, const op_call *k, bp_tensor *out, uint32_t p
     h->args = own;
     h->nargs = k->nargs;
     h->result = result;
+    h->kind = kind;
     return BP_OK;
 }
 
@@ -246,6 +258,20 @@ static bool check_tensors(trace *t, const bp_value *v)
     return false;
 }
 
+static bp_status check_history(trace *t, const bp_value *v)
+{
+    for (uint32_t i = 0; v->kind == BP_VALUE_LIST && i < v->count; i++)
+        TRY(check_history(t, &v->v.items[i]));
+    return v->kind == BP_VALUE_TENSOR && v->v.tensor ? trace_check_history(t, v->v.tensor) : BP_OK;
+}
+
+static bp_status check_histories(trace *t, const op_call *k)
+{
+    for (uint32_t i = 0; trace_grad_on(t) && !(k->op->flags & OP_NO_GRAD_OUT) && i < k->nargs; i++)
+        TRY(check_history(t, &k->args[i]));
+    return BP_OK;
+}
+
 /* Whether a call that gave no fakes has results whose sizes only data tell. */
 static bool sizes_unknown(bp_ctx *c, const op_call *k)
 {
@@ -342,6 +368,7 @@ bp_status trace_call(bp_ctx *c, dispatch_mode *self, void *op_call_)
             return c->diag.code;
     if (k->op->flags & OP_ITEM)
         return ask(t, k);
+    TRY(check_histories(t, k));
     bool unknown = false;
     const char *why = refusal(k);
     bp_status made = why ? BP_OK : make_fakes(t, k, &unknown);

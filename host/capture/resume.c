@@ -5,6 +5,7 @@
  * stood for, at the layout that it has. A handle of an input is not that input, so it is mapped back wherever it goes
  * on from here: to operators, to callables, and when it is returned. */
 #include "host/capture/trace.h"
+#include "host/grad/share.h"
 #include <string.h>
 
 /* -- handles ------------------------------------------------------------------------------------------------------- */
@@ -65,6 +66,29 @@ static void take_storage(bp_tensor *h, storage *s)
     storage_unref(old);
 }
 
+/* A handle's history is that of what it stands for. An input is found in the handle's place. */
+static bp_status take_history(trace *t, const trace_handle *h, bp_tensor *const *made)
+{
+    const fake_storage *fs = h->fs;
+    bool requires = (h->t->flags & TENSOR_REQUIRES_GRAD) != 0;
+    if (h->parent) {
+        bp_tensor *of = fs->source >= 0 ? bind_input(t->r->vals, (uint32_t)fs->source) : t->handles.at[fs->base].t;
+        return tape_share_view(t->c, h->t, of, h->kind, requires && of->flags & TENSOR_REQUIRES_GRAD);
+    }
+    return fs->source < 0 && fs->made ? tape_share_history(t->c, h->t, made[fs->made - 1]) : BP_OK;
+}
+
+static bp_status take_histories(trace *t, bp_tensor *const *made)
+{
+    for (uint32_t i = 1; i < t->handles.len; i++)
+        if (!t->handles.at[i].parent)
+            TRY(take_history(t, &t->handles.at[i], made));
+    for (uint32_t i = 1; i < t->handles.len; i++)
+        if (t->handles.at[i].parent)
+            TRY(take_history(t, &t->handles.at[i], made));
+    return BP_OK;
+}
+
 static void become_real(trace *t, bp_tensor *const *made)
 {
     for (uint32_t i = 1; i < t->handles.len; i++) {
@@ -88,6 +112,8 @@ static void follow(bp_ctx *c, const bp_value *v)
     if (in == h)
         return;
     tensor_meta was, is;
+    const uint8_t grad = TENSOR_REQUIRES_GRAD | TENSOR_IS_LEAF;
+    h->flags = (uint8_t)((h->flags & ~grad) | (in->flags & grad));
     tensor_get_meta(h, &was);
     tensor_get_meta(in, &is);
     if (!meta_eq(&was, &is) || !dim_eq(was.offset, is.offset))
@@ -140,6 +166,7 @@ bp_status trace_go_real(trace *t)
     if (t->r->resume->commit(t->r->resume->arg, &state, made) != BP_OK)
         return trace_stop(t, TRACE_DECLINED, "%s", c->diag.message);
     become_real(t, made);
+    bp_status st = take_histories(t, made);
     for (uint32_t i = 0; i < state.end.nouts; i++)
         tensor_unref(made[i]);
     capture_slot *slot = capture_slot_get(c);
@@ -149,7 +176,7 @@ bp_status trace_go_real(trace *t)
     slot->resumed = t;
     slot->current = NULL;
     c->capturing--;
-    return BP_OK;
+    return st;
 }
 
 /* What the function did to a handle of an input, it did to the input. */

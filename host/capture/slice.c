@@ -106,9 +106,13 @@ static bp_status evaluate(slicer *s, const item *it)
     k.args = args_with_tensors(&c->scratch, it->node.args, k.nargs, have, s);
     uint8_t grad = c->ambient.grad_enabled;
     uint64_t rng = c->rng_offset;
-    c->ambient.grad_enabled = 0;
+    dispatch_mode *modes = c->modes;
+    bool tapes = s->tapes && it->node.requires;
+    c->ambient.grad_enabled = tapes;
     c->rng_offset = k.rng_offset;
-    bp_status st = k.args ? op_run_reference(c, &k) : ctx_nomem(c);
+    c->modes = tapes ? NULL : modes;
+    bp_status st = !k.args ? ctx_nomem(c) : tapes ? op_dispatch(c, &k) : op_run_reference(c, &k);
+    c->modes = modes;
     c->rng_offset = rng;
     c->ambient.grad_enabled = grad;
     if (st == BP_OK)

@@ -24,6 +24,7 @@ struct slicer {
     void *arg;
     map memo;                                    /* ref -> tensor, counted */
     uint32_t evaluated;                          /* nodes, by reference kernels */
+    bool tapes;                   /* values that require grad get their history */
     slice_compute_fn *compute;                   /* asked for slices of SLICE_HEAVY operations or more; NULL: none */
     void *compute_arg;
 };

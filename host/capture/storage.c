@@ -100,9 +100,10 @@ static bool layout_eq(const bp_tensor *a, const bp_tensor *b)
     return meta_eq(&x, &y);
 }
 
-static void print_key(buf *key, ref parent, const op_row *op, const bp_value *args, uint32_t nargs)
+/* seen: autograd sees it. */
+static void print_key(buf *key, ref parent, const op_row *op, const bp_value *args, uint32_t nargs, bool seen)
 {
-    buf_printf(key, "%u %u", parent, op->number);
+    buf_printf(key, seen ? "%u %u" : "%u %u -", parent, op->number);
     for (uint32_t i = 1; i < nargs; i++) {
         buf_putc(key, ' ');
         value_print(&args[i], NULL, NULL, key);
@@ -113,7 +114,8 @@ static void print_key(buf *key, ref parent, const op_row *op, const bp_value *ar
 static ref view_of(trace *t, ref parent, const op_row *op, const bp_value *args, uint32_t nargs, uint32_t result)
 {
     buf key = {0};
-    print_key(&key, parent, op, args, nargs);
+    print_key(&key, parent, op, args, nargs,
+              trace_grad_on(t) || !(trace_fake(t, parent)->flags & TENSOR_REQUIRES_GRAD));
     map_value *seen = key.failed ? NULL : map_put(&t->views, (str){key.s, key.n}, NULL);
     buf_fini(&key);
     if (!seen)
@@ -204,7 +206,55 @@ ref trace_read(trace *t, const bp_tensor *h)
         foreign(t, h);
         return 0;
     }
-    return read_handle(t, h->fake_id);
+    ref r = read_handle(t, h->fake_id);
+    bool apart = r && trace_fake(t, r)->flags & TENSOR_REQUIRES_GRAD && !(h->flags & TENSOR_REQUIRES_GRAD);
+    bp_value v = of_ref(r);
+    return apart && trace_grad_on(t) ? emit(t, TRACE_detach, &v, 1, NULL, value_none()) : r;
+}
+
+/* -- history ------------------------------------------------------------------------------------------------------- */
+
+bp_status trace_check_history(trace *t, const bp_tensor *h)
+{
+    const trace_handle *at = trace_handle_of(t, h);
+    if (!at || !at->fs->hidden || !(h->flags & TENSOR_REQUIRES_GRAD))
+        return BP_OK;
+    return trace_stop(t, TRACE_DECLINED, "the gradient of a tensor is asked for that was written where autograd does "
+                                         "not see it: without grad mode, or through detach");
+}
+
+/* What a write under grad mode gives history to: the whole storage, and every view that follows it. */
+static void spread_history(trace *t, const fake_storage *fs)
+{
+    for (uint32_t i = 1; i < t->handles.len; i++) {
+        trace_handle *h = &t->handles.at[i];
+        bool follows = h->fs == fs && h->kind != VIEW_DETACHED && h->kind != VIEW_WITHOUT_GRAD;
+        if (follows && (dtype_is_float(h->t->dtype) || dtype_is_complex(h->t->dtype)))
+            h->t->flags = (uint8_t)((h->t->flags & ~TENSOR_IS_LEAF) | TENSOR_REQUIRES_GRAD);
+    }
+}
+
+/* h is written, and has the flags that the write gives it. */
+static bp_status note_history(trace *t, uint32_t n, ref value)
+{
+    const trace_handle *h = &t->handles.at[n];
+    fake_storage *fs = h->fs;
+    bool carries = t->handles.at[fs->base].t->flags & TENSOR_REQUIRES_GRAD ||
+                   trace_fake(t, fs->cur)->flags & TENSOR_REQUIRES_GRAD;
+    if (!trace_grad_on(t) || !(h->t->flags & TENSOR_REQUIRES_GRAD)) {
+        fs->hidden |= carries;
+        return BP_OK;
+    }
+    if (h->kind == VIEW_DETACHED || h->kind == VIEW_WITHOUT_GRAD)
+        return trace_stop(t, TRACE_DECLINED, "a view is written whose history is not that of its memory");
+    if (!h->parent && !(trace_fake(t, value)->flags & TENSOR_REQUIRES_GRAD))
+        return trace_stop(t, TRACE_DECLINED, "a tensor that requires grad is overwritten by one that does not");
+    if (fs->group)
+        return trace_stop(t, TRACE_DECLINED, "inputs overlap, and one is written under grad mode");
+    if (fs->source >= 0 && bind_input(t->r->vals, (uint32_t)fs->source)->base)
+        return trace_stop(t, TRACE_DECLINED, "an input that is a view is written under grad mode");
+    spread_history(t, fs);
+    return BP_OK;
 }
 
 /* -- writing ------------------------------------------------------------------------------------------------------- */
@@ -305,8 +355,10 @@ static bp_status make_group(trace *t, uint32_t i, const bool *member, uint32_t n
             return BP_RESOURCE_EXHAUSTED;
         if (member[j] && s->fs->written)
             return trace_stop(t, TRACE_DECLINED, "an input was written before one that overlaps it was known");
-        if (member[j])
+        if (member[j]) {
             s->fs->group = g;
+            s->fs->hidden |= (bind_input(v, j)->flags & TENSOR_REQUIRES_GRAD) != 0; /* the range has no history */
+        }
     }
     return g->flat ? BP_OK : trace_nomem(t);
 }
@@ -328,6 +380,8 @@ bp_status trace_write(trace *t, const bp_tensor *h, ref value)
     fake_storage *fs = t->handles.at[n].fs;
     if (fs->source >= 0 && !fs->guarded && !(fs->group && fs->group->written))
         TRY(first_write(t, fs));
+    if (value)
+        TRY(note_history(t, n, value));
     for (; value && t->handles.at[n].parent; n = t->handles.at[n].parent) {
         ref p = read_handle(t, t->handles.at[n].parent);
         trace_handle at = t->handles.at[n];

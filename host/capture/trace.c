@@ -113,16 +113,19 @@ static bool folds(trace *t, const item *it)
 
 static bp_status add_results(trace *t, item *it, bp_tensor *const *fakes, uint32_t n)
 {
-    bool ok = true, constant = folds(t, it);
+    bool ok = true, constant = folds(t, it), any = false;
     tensor_meta *metas = arena_array(&t->arena, n, sizeof *metas);
-    if (!metas || !vec_reserve(&t->values, (uint64_t)t->values.len + n))
+    uint8_t *requires = arena_array(&t->arena, n, 1);
+    if (!metas || !requires || !vec_reserve(&t->values, (uint64_t)t->values.len + n))
         return trace_nomem(t);
     for (uint32_t i = 0; i < n; i++) {
         tensor_meta m;
         tensor_get_meta(fakes[i], &m);
         metas[i] = meta_copy(&t->arena, &m, &ok);
+        any |= requires[i] = (fakes[i]->flags & TENSOR_REQUIRES_GRAD) != 0;
     }
     it->node.metas = metas;
+    it->node.requires = any ? requires : NULL;
     it->node.nresults = n;
     it->node.first = t->values.len;
     uint32_t at = t->items.len;

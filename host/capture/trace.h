@@ -95,6 +95,7 @@ typedef struct fake_storage {
     int32_t source;               /* >= 0: an input's memory; -1: made by the function */
     uint32_t number, base;        /* base: the handle of the whole; 0 for a group */
     bool written, guarded;        /* guarded: its overlaps are checked from some segment on */
+    bool hidden;                  /* it carries history, and was written where autograd does not see it */
     bool lives;                   /* the function still holds a handle of it; set by trace_state */
     uint32_t made;                /* its place in the last trace_state, from 1 */
     struct fake_storage *group;
@@ -109,6 +110,7 @@ typedef struct {
     const op_row *view;           /* how, with its arguments (argument 0 is the parent) */
     const bp_value *args;
     uint32_t nargs, result;
+    uint8_t kind;                 /* enum view_kind, of a view */
 } trace_handle;
 
 typedef struct {
@@ -219,6 +221,13 @@ bool capture_real_number(bp_ctx *c, uint32_t sym, bp_value *to);
 /* storage.c: values of handles */
 ref trace_read(trace *t, const bp_tensor *h);                         /* 0: the capture has ended */
 bp_status trace_write(trace *t, const bp_tensor *h, ref value);
+/* Whether an operator that is called now is seen by autograd. */
+static inline bool trace_grad_on(const trace *t)
+{
+    return t->c->ambient.grad_enabled && !t->c->ambient.inference_mode;
+}
+/* Ends the capture when h's history is asked for, and a write that autograd has not seen lies behind it. */
+bp_status trace_check_history(trace *t, const bp_tensor *h);
 ref trace_cast(trace *t, ref r, bp_dtype dtype);                      /* r itself when it has that type */
 ref trace_expand(trace *t, ref r, const bp_tensor *like);             /* to the sizes of a handle */
 bp_status trace_source_added(trace *t, uint32_t source);              /* an attribute came behind a write */

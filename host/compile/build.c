@@ -5,6 +5,7 @@
  * then handed-on values in the order of recording. */
 #include "host/base/clock.h"
 #include "host/base/log.h"
+#include "host/compile/aot.h"
 #include "host/compile/callable.h"
 #include "host/compile/emit.h"
 #include <stdio.h>
@@ -23,6 +24,8 @@ typedef struct {
     uint32_t *known;           /* by slot: which of `in`, or of `baked`, a value is, from 1 on; 0: of neither */
     uint32_t *order;           /* which of them is used first, second, ... in the graph */
     bp_graph_module *gm;
+    bool trains;               /* gradients of what it gives are asked for */
+    uint8_t *needs;            /* then, by placeholder: it requires grad */
     bool failed;
 } build;
 
@@ -35,7 +38,10 @@ static const item *item_at(const tree_node *n, uint32_t i)
 
 static bool is_baked(const build *b, ref r)
 {
-    return ref_kind(r) == REF_INPUT && b->n->sources[ref_index(r)].role == BP_ROLE_CONSTANT;
+    if (ref_kind(r) != REF_INPUT || b->n->sources[ref_index(r)].role != BP_ROLE_CONSTANT)
+        return false;
+    const bp_tensor *t = bind_get(&b->k->vals, r); /* one that requires grad gets a gradient: it is an input */
+    return !t || !(t->flags & TENSOR_REQUIRES_GRAD) || !b->k->c->ambient.grad_enabled;
 }
 
 static void want(void *arg, ref r)
@@ -90,6 +96,55 @@ static bool find_live(build *b)
     for (uint32_t i = 0; i < b->in.len; i++)
         b->known[node_slot(b->n, b->in.at[i])] = i + 1;
     return any;
+}
+
+/* -- what requires grad -------------------------------------------------------------------------------------------- */
+
+static bool requires(const build *b, ref r)
+{
+    const item *it = ref_is_node(r) ? path_item_of(b->n, r) : NULL;
+    const bp_tensor *t = ref_kind(r) == REF_INPUT ? bind_get(&b->k->vals, r) : NULL;
+    return it ? item_requires(it, r) : t && t->flags & TENSOR_REQUIRES_GRAD;
+}
+
+/* Whether anything that it gives has history. */
+static bp_status find_needs(build *b)
+{
+    for (uint32_t i = 0; i < b->nouts; i++)
+        b->trains |= requires(b, node_value_at(b->n, b->n->list->at.at[i]));
+    if (!b->trains)
+        return BP_OK;
+    if (!(b->needs = calloc((size_t)b->in.len + 1, 1)))
+        return ctx_nomem(b->k->c);
+    for (uint32_t i = 0; i < b->in.len; i++)
+        b->needs[i] = requires(b, b->in.at[i]);
+    return BP_OK;
+}
+
+typedef struct { const build *b; bool any; } requiring;
+
+static void look(void *arg, ref r)
+{
+    requiring *q = arg;
+    q->any |= requires(q->b, r);
+}
+
+/* What was recorded without grad mode gets no history when the graph is differentiated. */
+static void detach_results(build *b, const item *it, bp_value *made)
+{
+    requiring q = {b, false};
+    item_each_ref(it, look, &q);
+    bool has_history = q.any && !(it->node.op->flags & (OP_NO_GRAD_OUT | OP_ITEM));
+    for (uint32_t j = 0; has_history && j < it->node.nresults; j++) {
+        bp_dtype d = it->node.metas[j].dtype;
+        bool differentiable = (dtype_is_float(d) || dtype_is_complex(d)) && !(j && it->node.op->flags & OP_GRAD_FIRST);
+        if (!differentiable || item_requires(it, it->node.first + j) || made[j].kind != BP_VALUE_NODE)
+            continue;
+        node_id n = graph_call(&b->gm->g, NULL, "aten.detach.default", &made[j], 1, NULL, 0);
+        graph_set_metas(&b->gm->g, n, &it->node.metas[j], 1);
+        graph_set_site(&b->gm->g, n, it->file, it->line);
+        made[j] = graph_ref(n);
+    }
 }
 
 /* -- placeholders -------------------------------------------------------------------------------------------------- */
@@ -214,8 +269,11 @@ static bp_status fill_graph(build *b)
     for (uint32_t i = 0; i < b->n->nextras + b->n->nitems && !b->failed && !e.failed; i++) {
         const item *it = item_at(b->n, i);
         uint32_t at = node_position(b->n, it->node.first);
-        if (is_live(b, it))
-            emit_item(&e, it, b->live + at, b->made + at);
+        if (!is_live(b, it))
+            continue;
+        emit_item(&e, it, b->live + at, b->made + at);
+        if (b->trains)
+            detach_results(b, it, b->made + at);
     }
     b->failed |= e.failed;
     for (uint32_t i = 0; i < b->nouts; i++)
@@ -283,7 +341,12 @@ static bp_status make_key(build *b, hash128 *key)
     TRY(graph_hash(b->k->c, b->gm, b->order, &structure));
     buf_add(&text, (const char *)&structure, sizeof structure);
     buf_add(&text, (const char *)&b->n->ambient, sizeof b->n->ambient);
-    bool failed = !print_aliases(b, &text) || text.failed;
+    bool failed = !print_aliases(b, &text);
+    if (b->trains)
+        buf_puts(&text, "needs ");
+    for (uint32_t i = 0; b->trains && i < b->in.len; i++) /* as the key knows them: by their first use */
+        buf_putc(&text, b->needs[b->order[i]] ? '1' : '0');
+    failed |= text.failed;
     if (!failed)
         *key = hash128_bytes(text.s, text.n);
     buf_fini(&text);
@@ -316,9 +379,15 @@ static void drop_program(void *p)
     program_unref(p);
 }
 
-bp_status call_compile(call *k, bp_graph_module *gm, uint32_t *order, segment *seg)
+static void drop_training(void *a)
+{
+    aot_unref(a);
+}
+
+bp_status call_compile(call *k, bp_graph_module *gm, const uint8_t *needs, uint32_t *order, segment *seg)
 {
     program *p = NULL;
+    aot *training = NULL;
     code_count(k->st, compiles, 1);
     if (log_on(k->c->rt, LOG_graph)) {
         buf table = {0};
@@ -327,7 +396,8 @@ bp_status call_compile(call *k, bp_graph_module *gm, uint32_t *order, segment *s
         buf_fini(&table);
     }
     uint64_t began = clock_ns();
-    bp_status st = program_compile(k->c, gm, k->g->backend, &p);
+    bp_status st = needs ? aot_compile(k->c, gm, k->g->backend, needs, &p, &training)
+                         : program_compile(k->c, gm, k->g->backend, &p);
     call_took(k, &k->st->compile_ns, "compile", gm->name, began);
     if (st != BP_OK) {
         diag_while(&k->c->diag, "compiling %s of \"%s\" (%s:%d)", gm->name, k->g->code->is.name, k->g->code->is.file,
@@ -337,6 +407,8 @@ bp_status call_compile(call *k, bp_graph_module *gm, uint32_t *order, segment *s
     pthread_mutex_lock(&k->st->notes);
     seg->destroy = drop_program;
     seg->program = p;
+    seg->destroy_training = drop_training;
+    seg->training = training;
     seg->order = order;
     pthread_mutex_unlock(&k->st->notes);
     return BP_OK;
@@ -344,7 +416,7 @@ bp_status call_compile(call *k, bp_graph_module *gm, uint32_t *order, segment *s
 
 static bp_status compile(build *b, segment *seg)
 {
-    TRY(call_compile(b->k, b->gm, b->order, seg));
+    TRY(call_compile(b->k, b->gm, b->needs, b->order, seg));
     b->order = NULL;
     code_count(b->k->st, graphs, 1);
     return BP_OK;
@@ -429,8 +501,11 @@ step call_build(call *k, tree_node *n, segment_use **use)
     b.made = calloc(b.nvalues + 1, sizeof *b.made);
     b.known = calloc(node_slots(n) + 1u, sizeof *b.known);
     bp_status st = b.live && b.made && b.known ? BP_OK : ctx_nomem(k->c);
-    if (st == BP_OK && find_live(&b))
-        st = b.failed ? ctx_nomem(k->c) : find_segment(&b, &seg);
+    if (st == BP_OK && find_live(&b)) {
+        st = b.failed ? ctx_nomem(k->c) : find_needs(&b);
+        if (st == BP_OK)
+            st = find_segment(&b, &seg);
+    }
     if (st == BP_OK)
         *use = make_use(&b, seg);
     if (*use) {
@@ -443,6 +518,7 @@ step call_build(call *k, tree_node *n, segment_use **use)
     vec_fini(&b.in);
     vec_fini(&b.baked);
     free(b.order);
+    free(b.needs);
     free(b.live);
     free(b.made);
     free(b.known);

@@ -126,8 +126,9 @@ step call_impure(call *k, const char *reason);
 step call_build(call *k, tree_node *n, segment_use **use);
 /* What the backend reads by bp_option: the options, or the mode, which excludes them. */
 bp_status call_set_options(call *k, bp_graph_module *gm);
-/* Compiles a graph into a segment of a store, which takes over `order`. With the claim. */
-bp_status call_compile(call *k, bp_graph_module *gm, uint32_t *order, segment *seg);
+/* Compiles a graph into a segment of a store, which takes over `order`. needs: which placeholders require grad, of a
+ * graph whose gradients are asked for; NULL: they are not. With the claim. */
+bp_status call_compile(call *k, bp_graph_module *gm, const uint8_t *needs, uint32_t *order, segment *seg);
 /* slice.c: a slice_compute_fn, arg a call: by the callable's own chain (C2.2). */
 bool call_compute_slice(void *arg, slicer *s, const slice_plan *p, bp_tensor **values);
 /* run.c */

@@ -3,10 +3,14 @@
  * Everything that can fail comes first: outputs in memory of their own, sources that a write would change under us
  * copied aside. Then the writes, in order of inputs; nothing behind them can fail (C1.1). */
 #include "host/compile/callable.h"
+#include "host/grad/share.h"
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct { bp_tensor *value, *to; } write_job;
+typedef struct {
+    bp_tensor *value, *to;
+    tape_write history;    /* of a write that autograd sees */
+} write_job;
 typedef struct {
     call *k;
     const item *end;
@@ -45,8 +49,17 @@ static bp_tensor *copy_of(bp_ctx *c, const bp_tensor *t, const tensor_meta *like
     return to;
 }
 
-/* Every source is read before the first write: one that lies in memory to be written is copied aside. */
-static bp_status prepare_writes(commit *m)
+/* The history of an input that is written: of the value, which no write has touched. */
+static bp_status prepare_history(commit *m, uint32_t i)
+{
+    const write_spec *w = &m->end->end.writes[i];
+    write_job *j = &m->jobs[i];
+    if (!w->requires_grad || !(j->value->flags & TENSOR_REQUIRES_GRAD))
+        return BP_OK;
+    return tape_write_begin(m->k->c, bind_input(&m->k->vals, w->source), j->value, &j->history);
+}
+
+static bp_status find_values(commit *m)
 {
     call *k = m->k;
     for (uint32_t i = 0; i < m->end->end.nwrites; i++) {
@@ -56,7 +69,16 @@ static bp_status prepare_writes(commit *m)
         if (!v)
             return ctx_ok(k->c) ? ctx_fail(k->c, BP_INTERNAL, "a value to be written is missing") : k->c->diag.code;
         m->jobs[i].value = tensor_ref(v);
+        TRY(prepare_history(m, i));
     }
+    return BP_OK;
+}
+
+/* Every source is read before the first write: one that lies in memory to be written is copied aside. */
+static bp_status prepare_writes(commit *m)
+{
+    call *k = m->k;
+    TRY(find_values(m));
     for (uint32_t i = 0; i < m->end->end.nwrites; i++)
         for (uint32_t j = 0; j < m->end->end.nwrites; j++)
             if (share_memory(m->jobs[i].value, m->jobs[j].to)) {
@@ -70,6 +92,15 @@ static bp_status prepare_writes(commit *m)
     return BP_OK;
 }
 
+/* History of an input that is a view is its base's: eager writes it. */
+static bool writes_view(const call *k, const item *end)
+{
+    for (uint32_t i = 0; i < end->end.nwrites; i++)
+        if (end->end.writes[i].requires_grad && bind_input(&k->vals, end->end.writes[i].source)->base)
+            return true;
+    return false;
+}
+
 /* -- outputs ------------------------------------------------------------------------------------------------------- */
 
 /* Whether a value can be an output as it is: it was made in this call, nobody else holds its memory, and it is laid out
@@ -80,13 +111,59 @@ static inline bool fits(ref r, const bp_tensor *v, const tensor_meta *base)
            tensor_has_meta(v, base);
 }
 
+static bool is_constant(const call *k, const storage *s)
+{
+    for (const tree_node *n = k->node; n; n = n->parent) {
+        const segment_use *u = atomic_load(&n->use);
+        const bp_graph_module *gm = u && u->seg && u->seg->program ? program_graph(u->seg->program) : NULL;
+        str key;
+        map_value *v;
+        for (uint32_t i = 0; gm && map_next(&gm->constants, &i, &key, &v);)
+            if (((const bp_tensor *)v->p)->store == s)
+                return true;
+    }
+    return false;
+}
+
+/* Whether a value can be an output as it is although somebody else holds its memory: under grad mode that is the tape,
+ * which knows when it is written. No input, constant or output of another storage may. */
+static bool fits_beside_tape(const commit *m, const out_spec *o, const bp_tensor *v)
+{
+    call *k = m->k;
+    if (!k->c->ambient.grad_enabled || !ref_is_node(o->value) || !tensor_has_meta(v, &o->base))
+        return false;
+    for (uint32_t i = 0; i < k->vals.ninputs; i++) {
+        const bp_tensor *in = bind_input(&k->vals, i);
+        if (in && in->store == v->store)
+            return false;
+    }
+    for (uint32_t i = 0; i < m->end->end.nouts; i++) {
+        const out_spec *p = &m->end->end.outs[i];
+        bool apart = p->handle && p->source < 0 && p->storage != o->storage;
+        const bind_value *other = apart ? bind_find(&k->vals, p->value) : NULL;
+        if (other && other->t->store == v->store)
+            return false;
+    }
+    return !is_constant(k, v->store);
+}
+
+static bp_tensor *copy_with_history(commit *m, const tensor_meta *at, bp_tensor *v)
+{
+    bp_tensor *t = copy_of(m->k->c, v, at);
+    if (!t || !(v->flags & TENSOR_REQUIRES_GRAD) || tape_share_copy(m->k->c, t, v) == BP_OK)
+        return t;
+    tensor_unref(t);
+    return NULL;
+}
+
 /* A value that fits and that no output has yet; else a copy. */
 static bp_tensor *take_or_copy(commit *m, const out_spec *o, bp_tensor *v)
 {
     bp_tensor *t = NULL;
-    if (meta_is_constant(&o->base) && fits(o->value, v, &o->base))
+    bool whole = meta_is_constant(&o->base) && (fits(o->value, v, &o->base) || fits_beside_tape(m, o, v));
+    if (whole)
         t = m->is_last ? bind_take(&m->k->vals, o->value) : tensor_ref(v);
-    return t ? t : copy_of(m->k->c, v, &o->base);
+    return t ? t : copy_with_history(m, &o->base, v);
 }
 
 /* The whole of output i's storage: shared with an earlier output only if their fakes share it (C1.3). */
@@ -109,12 +186,24 @@ static bool is_whole(const out_spec *o)
     return meta_eq(&o->meta, &o->base) && dim_eq(o->meta.offset, o->base.offset);
 }
 
+/* A view of an input, or of an output's storage. Where a write of this commit gives its history, that is found when the
+ * view is next used. */
+static bp_tensor *view_with_history(commit *m, const out_spec *o, bp_tensor *of, const tensor_meta *at)
+{
+    bp_tensor *t = tensor_view(m->k->c, of, at);
+    bool now = o->requires_grad && of->flags & TENSOR_REQUIRES_GRAD;
+    if (!t || tape_share_view(m->k->c, t, of, o->view, now) == BP_OK)
+        return t;
+    tensor_unref(t);
+    return NULL;
+}
+
 static bp_tensor *make_view(commit *m, const out_spec *o)
 {
     tensor_meta at = o->meta;
     bp_tensor *in = bind_input(&m->k->vals, (uint32_t)o->source);
     at.offset = dim_add(m->k->c, in->offset, o->meta.offset);
-    return tensor_view(m->k->c, in, &at);
+    return view_with_history(m, o, in, &at);
 }
 
 static void mark(bp_tensor *t, bool requires_grad)
@@ -139,6 +228,13 @@ static bp_tensor *known_object(const call *k, uint32_t handle)
     return NULL;
 }
 
+/* Whether output i is the whole of its storage: not one that has a history which the output has not. */
+static bool is_itself(const commit *m, const out_spec *o, uint32_t i, const bp_tensor *base)
+{
+    bool apart = base->flags & TENSOR_REQUIRES_GRAD && !o->requires_grad;
+    return is_whole(o) && base == m->bases[i] && !apart;
+}
+
 /* A new tensor for output i, or the very one that it is. */
 static bp_tensor *make_output(commit *m, uint32_t i)
 {
@@ -150,8 +246,8 @@ static bp_tensor *make_output(commit *m, uint32_t i)
     if (o->source >= 0)
         t = make_view(m, o);
     else if ((base = base_of(m, i)))
-        t = is_whole(o) && base == m->bases[i] ? base : tensor_view(m->k->c, base, &o->meta);
-    if (t)
+        t = is_itself(m, o, i, base) ? base : view_with_history(m, o, base, &o->meta);
+    if (t && ((t->flags & TENSOR_REQUIRES_GRAD) != 0) != o->requires_grad)
         mark(t, o->requires_grad);
     return t;
 }
@@ -190,8 +286,8 @@ static void write_inputs(commit *m)
         bp_tensor *in = bind_input(&k->vals, w->source);
         tensor_copy(k->c, m->jobs[i].to, m->jobs[i].value);
         tensor_wrote(in);
-        if (w->requires_grad)
-            mark(in, true);
+        if (m->jobs[i].history.node)
+            tape_write_end(k->c, in, &m->jobs[i].history);
     }
     k->c->rng_offset = k->rng_base + m->end->end.rng_total;
 }
@@ -212,8 +308,10 @@ static void drop(commit *m, bool failed)
         if (failed && m->outs[i] && is_first(m, i))
             tensor_unref(m->outs[i]);
     }
-    for (uint32_t i = 0; i < m->end->end.nwrites; i++)
+    for (uint32_t i = 0; i < m->end->end.nwrites; i++) {
         tensor_unref(m->jobs[i].value);
+        tape_write_drop(&m->jobs[i].history);
+    }
 }
 
 static step finish(commit *m)
@@ -319,6 +417,8 @@ step call_commit(call *k, const tree_node *n)
 {
     const item *end = n->term;
     step s = call_may_recheck(k) ? call_recheck(k, n) : STEP_OK;
+    if (s == STEP_OK && end->end.nwrites && writes_view(k, end))
+        s = call_eager(k, "an input that is a view is written under grad mode");
     if (s == STEP_OK && n->parent && call_check_outputs(k, n) != BP_OK)
         s = STEP_FAILED;
     if (s == STEP_OK && end->end.is_plain && !k->steps.len)

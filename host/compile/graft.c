@@ -92,7 +92,9 @@ static tree_node *make_node(call *k, const trace *t, uint32_t s, tree_node *pare
     n->end_value = !has_term ? seg->first_value : last ? t->values.len : t->segments.at[s + 1].first_value;
     n->rng_start = seg->rng_start;
     n->ambient = seg->ambient;
-    if (!copy_items(n, t, seg->first_item, end, has_term) || !name_sources(n, t, seg->nsources) ||
+    n->nwritten = seg->written.len;
+    n->written = arena_memdup(&n->arena, seg->written.at, seg->written.len * sizeof *n->written);
+    if (!n->written || !copy_items(n, t, seg->first_item, end, has_term) || !name_sources(n, t, seg->nsources) ||
         !hold_attrs(n, t, place_inputs(k, parent)))
         ctx_nomem(k->c);
     if (ctx_ok(k->c))

@@ -1,5 +1,6 @@
 /* Running a node's segment on a call's values. */
 #include "host/base/log.h"
+#include "host/compile/aot.h"
 #include "host/compile/stance.h"
 #include <stdlib.h>
 
@@ -92,13 +93,36 @@ RARE static step not_run(call *k, const segment_use *u)
     return call_eager_on_error(k);
 }
 
+/* Inputs that this segment writes change when the call commits: what the backward reads of them must not. */
+static bool is_written(const call *k, const tree_node *n, const bp_tensor *t)
+{
+    for (uint32_t i = 0; i < n->nwritten; i++)
+        if (bind_input(&k->vals, n->written[i])->store == t->store)
+            return true;
+    return false;
+}
+
+RARE static bp_status run_training(call *k, const segment_use *u, program_io *io, const tree_node *n)
+{
+    uint8_t few[128], *written = !n->nwritten ? NULL : u->nin > 128 ? malloc(u->nin) : few;
+    if (n->nwritten && !written)
+        return ctx_nomem(k->c);
+    for (uint32_t i = 0; written && i < u->nin; i++)
+        written[i] = is_written(k, n, io->inputs[i]);
+    bp_status st = aot_run(k->c, u->seg->training, io, written);
+    if (written != few)
+        free(written);
+    return st;
+}
+
 static HOT step run(call *k, const segment_use *u, bp_tensor **in, bp_tensor **out, const tree_node *n)
 {
     if (take_inputs(k, u, in) != BP_OK)
         return call_eager_on_error(k);
     program_io io = {.inputs = in, .ninputs = u->nin, .outputs = out, .noutputs = u->nout,
                      .rng_base = k->rng_base + n->rng_start};
-    if (program_run(k->c, u->seg->program, &io) != BP_OK)
+    bp_status st = u->seg->training ? run_training(k, u, &io, n) : program_run(k->c, u->seg->program, &io);
+    if (st != BP_OK)
         return not_run(k, u);
     return keep_outputs(k, u, out) == BP_OK ? STEP_OK : STEP_FAILED;
 }

@@ -123,7 +123,7 @@ static bp_status find(slice *x, segment **seg)
         if (!*seg)
             return ctx_nomem(k->c);
         TRY(call_set_options(k, x->gm));
-        TRY(call_compile(k, x->gm, x->order, *seg));
+        TRY(call_compile(k, x->gm, NULL, x->order, *seg));
         x->order = NULL; /* the segment's */
     }
     return (*seg)->program ? BP_OK : ctx_fail(k->c, BP_INTERNAL, "%s did not compile before", name);

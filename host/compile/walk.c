@@ -149,6 +149,10 @@ bp_tensor *call_slice(call *k, ref r)
         return NULL;
     slicer s = {.c = k->c, .vals = &k->vals, .rng_base = k->rng_base, .item_of = item_of, .arg = k->node,
                 .compute = call_compute_slice, .compute_arg = k};
+    const item *it = k->node && ref_is_node(r) ? path_item_of(k->node, r) : NULL;
+    s.tapes = it && item_requires(it, r);
+    if (s.tapes)
+        s.compute = NULL; /* what is compiled has no history */
     bp_tensor *t = slice_value(&s, r);
     code_count(k->st, slices, s.evaluated);
     if (t && bind_put(&k->vals, r, t) != BP_OK)

@@ -27,7 +27,8 @@ typedef struct {
 } partition;
 
 enum { PARTITION_DEFAULT, PARTITION_MIN_CUT };
-/* What a caller wants of a node: SAVE, that it is not computed again. With any but NONE in the graph, PARTITION_DEFAULT is a cut as well. */
+/* What a caller wants of a node: SAVE, that it is not computed again. With any but NONE in the graph, PARTITION_DEFAULT
+ * is a cut as well. */
 enum { PARTITION_TAG_NONE, PARTITION_TAG_SAVE, PARTITION_TAG_RECOMPUTE };
 typedef struct {
     int32_t kind;

@@ -1,5 +1,5 @@
-/* Dinic's algorithm: levels by breadth, then augmenting paths along them by depth, without recursion. Everything goes in
- * the order in which edges were added, so the result depends on nothing else. */
+/* Dinic's algorithm: levels by breadth, then augmenting paths along them by depth, without recursion. Everything goes
+ * in the order in which edges were added, so the result depends on nothing else. */
 #include "host/grad/maxflow.h"
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* A joint graph in two: the forward gives outputs and saved values, the backward takes saved values and tangents.
  *
  * Nodes keep their names. What the backward needs and is not saved is computed by both. Random nodes are the forward's
- * alone, all of them and in order, so that the generator moves as it does in eager execution; so are nodes that may fail
- * on data, unless a tangent leads to them. */
+ * alone, all of them and in order, so that the generator moves as it does in eager execution; so are nodes that may
+ * fail on data, unless a tangent leads to them. */
 #include "host/grad/parts.h"
 #include <stdio.h>
 #include <string.h>
@@ -142,17 +142,22 @@ static bp_status make_forward(parts *p, copier *k, uint8_t *needed)
     return give_values(k, 0, p->j->noutputs, true);
 }
 
+static bool is_tangent(const parts *p, node_id id)
+{
+    return parts_node(p, id)->op == BP_NODE_PLACEHOLDER && p->is[id] & PART_TANGENT;
+}
+
 static bp_status make_backward(parts *p, copier *k, const uint8_t *needed)
 {
     for (uint32_t i = 0; i < p->n; i++)
         if (p->saved[p->nodes[i]])
             TRY(take_value(k, p->nodes[i]));
-    for (uint32_t i = 0; i < p->n; i++) {
-        node_id id = p->nodes[i];
-        bool is_tangent = parts_node(p, id)->op == BP_NODE_PLACEHOLDER && p->is[id] & PART_TANGENT;
-        if (is_tangent || (needed[id] && !p->saved[id]))
-            TRY(copy_node(k, id));
-    }
+    for (uint32_t i = 0; i < p->n; i++)
+        if (is_tangent(p, p->nodes[i]))
+            TRY(copy_node(k, p->nodes[i]));
+    for (uint32_t i = 0; i < p->n; i++)
+        if (needed[p->nodes[i]] && !p->saved[p->nodes[i]] && !is_tangent(p, p->nodes[i]))
+            TRY(copy_node(k, p->nodes[i]));
     return give_values(k, p->j->noutputs, graph_output_count(p->g), false);
 }
 

@@ -224,8 +224,8 @@ bp_status parts_close(parts *p, uint8_t *needed)
         else if (parts_is_drawn(p, id) && parts_is_tensor(n))
             p->saved[id] = 1;
         else if (parts_runs_once(n))
-            return ctx_fail(p->c, BP_INTERNAL, "a partition of graph \"%s\" would run \"%s\" (%s) twice", p->j->gm->name,
-                            n->name, n->target);
+            return ctx_fail(p->c, BP_INTERNAL, "a partition of graph \"%s\" would run \"%s\" (%s) twice",
+                            p->j->gm->name, n->name, n->target);
         else
             graph_each_input(p->g, id, want, needed);
     }

@@ -1,5 +1,5 @@
-/* A memory budget below 1: of the values that the cut saves, those are kept that are dear to recompute, as a knapsack of
- * the budget's size; the backward computes the others. Inputs are kept by the caller, and do not count. */
+/* A memory budget below 1: of the values that the cut saves, those are kept that are dear to recompute, as a knapsack
+ * of the budget's size; the backward computes the others. Inputs are kept by the caller, and do not count. */
 #include "host/grad/parts.h"
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* The minimal cut: which values to save so that the backward can compute the rest, at the least weight.
  *
- * Each node is an edge from its in side to its out side, whose capacity is the weight of saving it; reading a value is an
- * edge without limit. The source feeds inputs and values that must not be recomputed, and what only the backward can
+ * Each node is an edge from its in side to its out side, whose capacity is the weight of saving it; reading a value is
+ * an edge without limit. The source feeds inputs and values that must not be recomputed, and what only the backward can
  * compute feeds the sink; edges of the cut are the saved values. */
 #include "host/grad/maxflow.h"
 #include "host/grad/parts.h"

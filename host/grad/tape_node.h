@@ -113,6 +113,8 @@ bp_status composite_run(bp_ctx *c, dispatch_mode *self, op_call *k, const op_row
 /* -- tape_view.c -- */
 /* Makes sure that what t knows is right: a view of a base that was written since gets its history anew. */
 bp_status view_refresh(bp_ctx *c, bp_tensor *t);
+/* Makes t's history that of a view of t->base, which requires grad. */
+bp_status view_record(bp_ctx *c, bp_tensor *t);
 /* t, a view of t->base, was written by n: the base's history becomes a scatter of it. */
 bp_status view_wrote(bp_ctx *c, bp_tensor *t, tape_node *n);
 bp_status view_run(bp_ctx *c, tape_node *n, bp_tensor *const *grads, const uint8_t *wanted, bp_tensor **out,

@@ -126,7 +126,7 @@ bp_status tape_node_run(bp_ctx *c, tape_node *n, bp_tensor *const *grads, const 
 {
     if (!ctx_ok(c))
         return c->diag.code;
-    if (n->freed && (n->saves || n->kind == NODE_FN))
+    if (n->freed && (n->saves || (n->kind == NODE_FN && n->u.own.fn->release)))
         return used_again(c, n);
     arena_mark mark = arena_get_mark(&c->scratch);
     scope_push(c);

@@ -30,8 +30,11 @@ static bp_status fill_view(bp_ctx *c, tape_node *n, bp_tensor *t)
 
 bp_status view_refresh(bp_ctx *c, bp_tensor *t)
 {
-    if (!is_stale(t))
-        return BP_OK;
+    return is_stale(t) ? view_record(c, t) : BP_OK;
+}
+
+bp_status view_record(bp_ctx *c, bp_tensor *t)
+{
     tape_node *n = tape_node_new(c, NODE_VIEW, 1, 1);
     bp_status st = n ? fill_view(c, n, t) : c->diag.code;
     tape_node_unref(n);

@@ -124,9 +124,12 @@ static void explain_tensor(const guard_set *g, const guard_rec *r, const guard_i
     else if (want.device_index != got.device_index)
         buf_printf(why, "Tensor device index mismatch. Expected device index to be %d, actual %d", want.device_index,
                    got.device_index);
+    else if ((want.flags ^ got.flags) & TENSOR_REQUIRES_GRAD)
+        buf_printf(why, "requires_grad mismatch. expected requires_grad=%d, actual requires_grad=%d",
+                   want.flags & TENSOR_REQUIRES_GRAD, got.flags & TENSOR_REQUIRES_GRAD);
     else if (want.flags != got.flags)
-        buf_printf(why, "requires_grad mismatch. expected requires_grad=%d, actual requires_grad=%d", want.flags != 0,
-                   got.flags != 0);
+        buf_printf(why, "is_leaf mismatch. expected is_leaf=%d, actual is_leaf=%d", (want.flags & TENSOR_IS_LEAF) != 0,
+                   (got.flags & TENSOR_IS_LEAF) != 0);
     else if (want.rank != got.rank)
         buf_printf(why, "rank mismatch. expected %d, actual %d", want.rank, got.rank);
     else
@@ -282,7 +285,7 @@ static void print_tensor(const guard_set *g, const guard_rec *r, buf *out)
     put_device(out, (bp_device){m.device_kind, m.device_index});
     buf_putc(out, '\n');
     put_source(g, r->source, out);
-    buf_printf(out, ".requires_grad == %s\n", m.flags ? "True" : "False");
+    buf_printf(out, ".requires_grad == %s\n", m.flags & TENSOR_REQUIRES_GRAD ? "True" : "False");
     put_source(g, r->source, out);
     buf_printf(out, ".ndimension() == %d\n", m.rank);
     put_source(g, r->source, out);

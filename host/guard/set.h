@@ -43,7 +43,7 @@ struct guard_set {
     const char *text;
 };
 
-/* dtype, device, rank and requires_grad of a tensor, as they lie in memory; other flags are masked out. */
+/* dtype, device, rank, requires_grad and is_leaf of a tensor, as they lie in memory; other flags are masked out. */
 static inline uint64_t guard_meta_word(const bp_tensor *t)
 {
     uint64_t w;
@@ -52,7 +52,7 @@ static inline uint64_t guard_meta_word(const bp_tensor *t)
     static const union {
         uint8_t bytes[8];
         uint64_t word;
-    } MASK = {{255, 255, 255, TENSOR_REQUIRES_GRAD, 255, 0, 0, 0}};
+    } MASK = {{255, 255, 255, TENSOR_REQUIRES_GRAD | TENSOR_IS_LEAF, 255, 0, 0, 0}};
     return w & MASK.word;
 }
 

@@ -9,11 +9,13 @@
 static const char CHAIN[] =
     "graph chain {\n" IN("x", "f32[8]") IN("y", "f32[8]") IN("t", "f32[8]")
     "  %sin = aten.sin.default(%x)\n  %exp = aten.exp.default(%sin)\n  %mul = aten.mul.Tensor(%exp, %y)\n"
-    "  %mul_1 = aten.mul.Tensor(%t, %y)\n  %mul_2 = aten.mul.Tensor(%t, %exp)\n  %mul_3 = aten.mul.Tensor(%mul_1, %exp)\n"
+    "  %mul_1 = aten.mul.Tensor(%t, %y)\n  %mul_2 = aten.mul.Tensor(%t, %exp)\n"
+    "  %mul_3 = aten.mul.Tensor(%mul_1, %exp)\n"
     "  %cos = aten.cos.default(%x)\n  %mul_4 = aten.mul.Tensor(%mul_3, %cos)\n  output(%mul, %mul_4, %mul_2)\n}\n";
 /* mm -> relu -> mm, with weights. */
 static const char LAYERS[] =
-    "graph layers {\n" IN("x", "f32[64, 32]") WEIGHT("w", "f32[32, 48]") WEIGHT("v", "f32[48, 16]") IN("t", "f32[64, 16]")
+    "graph layers {\n" IN("x", "f32[64, 32]") WEIGHT("w", "f32[32, 48]") WEIGHT("v", "f32[48, 16]")
+    IN("t", "f32[64, 16]")
     "  %mm = aten.mm.default(%x, %w)\n  %relu = aten.relu.default(%mm)\n  %mm_1 = aten.mm.default(%relu, %v)\n"
     "  %t_1 = aten.t.default(%v)\n  %mm_2 = aten.mm.default(%t, %t_1)\n  %t_2 = aten.t.default(%relu)\n"
     "  %mm_3 = aten.mm.default(%t_2, %t)\n  %gt = aten.gt.Scalar(%relu, 0)\n  %mul = aten.mul.Tensor(%mm_2, %gt)\n"
@@ -22,7 +24,8 @@ static const char LAYERS[] =
 static const char DROPOUT[] =
     "graph dropout {\n" IN("x", "f32[16]") IN("t", "f32[16]")
     "  %rand_like = aten.rand_like.default(%x)\n  %rand_like_1 = aten.rand_like.default(%x)\n"
-    "  %gt = aten.gt.Scalar(%rand_like_1, 0.5)\n  %mul = aten.mul.Tensor(%x, %gt)\n  %mul_1 = aten.mul.Tensor(%t, %gt)\n"
+    "  %gt = aten.gt.Scalar(%rand_like_1, 0.5)\n  %mul = aten.mul.Tensor(%x, %gt)\n"
+    "  %mul_1 = aten.mul.Tensor(%t, %gt)\n"
     "  output(%mul, %mul_1)\n}\n";
 /* Parts of a list; the second is read by the backward alone. */
 static const char PARTS[] =
@@ -231,7 +234,8 @@ static void a_budget_keeps_what_is_dear(void **state)
         "  %mm = aten.mm.default(%x, %w)\n  %mm_1 = aten.mm.default(%y, %v)\n  %mul = aten.mul.Tensor(%mm, %mm_1)\n"
         "  %mul_1 = aten.mul.Tensor(%t, %mm_1)\n  %mul_2 = aten.mul.Tensor(%t, %mm)\n"
         "  %t_1 = aten.t.default(%w)\n  %mm_2 = aten.mm.default(%mul_1, %t_1)\n"
-        "  %t_2 = aten.t.default(%v)\n  %mm_3 = aten.mm.default(%mul_2, %t_2)\n  output(%mul, %mm_2, None, %mm_3, None)\n}\n";
+        "  %t_2 = aten.t.default(%v)\n  %mm_3 = aten.mm.default(%mul_2, %t_2)\n"
+        "  output(%mul, %mm_2, None, %mm_3, None)\n}\n";
     partition_options o = PARTITION_DEFAULTS;
     assert_saves(*state, TWO, &o, "w v mm mm_1");
     o.memory_budget = 0.5;

@@ -1,0 +1,331 @@
+/* Running a segment that trains, and its backward.
+ *
+ * What the backward reads is kept as views without history: no node holds itself. Each saved value knows the version of
+ * its memory; one that was written since is an error, as it is in eager execution. */
+#include "host/compile/aot_parts.h"
+#include "host/base/log.h"
+#include "host/grad/share.h"
+#include "host/tensor/tensor.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* -- what the tape holds ------------------------------------------------------------------------------------------- */
+
+typedef struct { bp_tensor *t; uint64_t version; } kept;
+typedef struct {
+    aot *a;          /* counted */
+    uint32_t nsaved;
+    kept saved[];
+} tape_state;
+
+static void release(void *state)
+{
+    tape_state *s = state;
+    for (uint32_t i = 0; i < s->nsaved; i++) {
+        tensor_unref(s->saved[i].t);
+        s->saved[i].t = NULL;
+    }
+}
+
+static void destroy(void *state)
+{
+    tape_state *s = state;
+    release(s);
+    aot_unref(s->a);
+    free(s);
+}
+
+static bp_tensor *without_history(bp_ctx *c, bp_tensor *t)
+{
+    tensor_meta m;
+    tensor_get_meta(t, &m);
+    return tensor_view(c, t, &m);
+}
+
+static bp_tensor *copy_of(bp_ctx *c, bp_tensor *t)
+{
+    tensor_meta m;
+    tensor_get_meta(t, &m);
+    m.offset = dim_const(0);
+    bp_tensor *to = tensor_new(c, &m);
+    if (to && tensor_copy(c, to, t) == BP_OK)
+        return to;
+    tensor_unref(to);
+    return NULL;
+}
+
+/* Whether the call will write this memory. */
+static bool is_written(const program_io *io, const uint8_t *written, const bp_tensor *t)
+{
+    for (uint32_t i = 0; written && i < io->ninputs; i++)
+        if (written[i] && io->inputs[i]->store == t->store)
+            return true;
+    return false;
+}
+
+static tape_state *keep(bp_ctx *c, aot *a, const program_io *io, const uint8_t *written, bp_tensor *const *values)
+{
+    tape_state *s = calloc(1, sizeof *s + a->nsaved * sizeof *s->saved);
+    if (!s)
+        return ctx_nomem(c), NULL;
+    s->a = aot_ref(a);
+    s->nsaved = a->nsaved;
+    for (uint32_t i = 0; i < a->nsaved; i++) {
+        bool copied = is_written(io, written, values[i]);
+        if (!(s->saved[i].t = copied ? copy_of(c, values[i]) : without_history(c, values[i]))) {
+            destroy(s);
+            return NULL;
+        }
+        s->saved[i].version = atomic_load(&s->saved[i].t->store->version);
+    }
+    return s;
+}
+
+/* -- backward ------------------------------------------------------------------------------------------------------ */
+
+static bp_status backward_program(bp_ctx *c, aot *a, program **out)
+{
+    *out = atomic_load_explicit(&a->backward, memory_order_acquire);
+    if (*out)
+        return BP_OK;
+    pthread_mutex_lock(&a->lock);
+    *out = atomic_load_explicit(&a->backward, memory_order_acquire);
+    bp_status st = *out ? BP_OK : program_compile(c, a->backward_gm, a->backend, out);
+    if (st == BP_OK)
+        atomic_store_explicit(&a->backward, *out, memory_order_release);
+    pthread_mutex_unlock(&a->lock);
+    return st;
+}
+
+static bp_status check_saved(bp_ctx *c, const tape_state *s)
+{
+    for (uint32_t i = 0; i < s->nsaved; i++) {
+        const kept *k = &s->saved[i];
+        char text[160];
+        if (!k->t)
+            return ctx_fail(c, BP_FAILED_PRECONDITION, "backward goes through graph \"%s\" a second time, and what it "
+                            "had saved was freed by the first", s->a->backward_gm->name);
+        uint64_t version = atomic_load(&k->t->store->version);
+        if (version == k->version)
+            continue;
+        ctx_fail(c, BP_FAILED_PRECONDITION,
+                 "a tensor that \"%s\" saved for backward was written in place: value %u, %s, is at version %llu, "
+                 "expected version %llu", program_graph(s->a->forward)->name, i,
+                 tensor_describe(k->t, text, sizeof text), (unsigned long long)version,
+                 (unsigned long long)k->version);
+        diag_hint(&c->diag, "clone() it before it is written");
+        return c->diag.code;
+    }
+    return BP_OK;
+}
+
+static bp_status zeros(bp_ctx *c, const tensor_meta *m, bp_tensor **out)
+{
+    *out = tensor_new(c, m);
+    if (!*out)
+        return c->diag.code;
+    size_t nbytes = tensor_span_bytes(*out);
+    if (nbytes)
+        memset(tensor_ptr(*out), 0, nbytes);
+    return BP_OK;
+}
+
+/* A tangent as the backward was traced: of its type and shape, and laid out so. */
+static bp_status fit_tangent(bp_ctx *c, const aot *a, uint32_t i, bp_tensor *t, bp_tensor **out)
+{
+    const tensor_meta *m = &a->tangents[i];
+    char have[160];
+    *out = NULL;
+    if (!t)
+        return zeros(c, m, out);
+    bool same = t->dtype == m->dtype && t->rank == m->rank, laid_out = true;
+    for (uint32_t d = 0; same && d < t->rank; d++) {
+        same = dim_eq(t->sizes[d], m->sizes[d]);
+        laid_out &= dim_is(t->sizes[d], 1) || dim_eq(t->strides[d], m->strides[d]);
+    }
+    if (!same) {
+        buf want = {0};
+        graph_print_type(m, &want);
+        ctx_fail(c, BP_INVALID_ARGUMENT, "the gradient of result %u of \"%s\" is %s, expected %s", a->tangent_of[i],
+                 program_graph(a->forward)->name, tensor_describe(t, have, sizeof have), buf_text(&want));
+        buf_fini(&want);
+        return c->diag.code;
+    }
+    if (laid_out) {
+        *out = tensor_ref(t);
+        return BP_OK;
+    }
+    if (!(*out = tensor_new(c, m)))
+        return c->diag.code;
+    return tensor_copy(c, *out, t);
+}
+
+static bp_status run_backward(bp_ctx *c, tape_state *s, bp_tensor *const *grads, bp_tensor **in, bp_tensor **found)
+{
+    aot *a = s->a;
+    program *p = NULL;
+    TRY(check_saved(c, s));
+    for (uint32_t i = 0; i < a->nsaved; i++)
+        in[i] = tensor_ref(s->saved[i].t);
+    for (uint32_t i = 0; i < a->ntangents; i++)
+        TRY(fit_tangent(c, a, i, grads[i], &in[a->nsaved + i]));
+    TRY(backward_program(c, a, &p));
+    program_io io = {.inputs = in, .ninputs = a->nsaved + a->ntangents, .outputs = found, .noutputs = a->ngrads,
+                     .rng_base = c->rng_offset};
+    return program_run(c, p, &io);
+}
+
+static bp_status refuse_twice(bp_ctx *c, void *state, bp_tensor *const *grads, bp_tensor **out, bool create)
+{
+    (void)state;
+    (void)grads;
+    (void)out;
+    (void)create;
+    ctx_fail(c, BP_UNIMPLEMENTED, "a compiled function cannot be differentiated twice: its backward graph has no "
+                                  "derivative");
+    diag_hint(&c->diag, "call the function eagerly where second derivatives are needed (the stance \"force_eager\")");
+    return c->diag.code;
+}
+static const tape_fn TWICE = {.name = "the backward of a compiled function", .backward = refuse_twice};
+
+/* Under create_graph what comes out requires grad; its own backward says that there is none. */
+static bp_status forbid_twice(bp_ctx *c, const aot *a, bp_tensor *const *grads, bp_tensor **out)
+{
+    for (uint32_t i = 0; i < a->ninputs; i++)
+        if (out[i]) {
+            bp_tensor *own = without_history(c, out[i]);
+            if (!own)
+                return c->diag.code;
+            tensor_unref(out[i]);
+            out[i] = own;
+        }
+    return tape_record(c, &TWICE, NULL, grads, a->ntangents, out, a->ninputs);
+}
+
+static bp_status backward(bp_ctx *c, void *state, bp_tensor *const *grads, bp_tensor **out, bool create)
+{
+    tape_state *s = state;
+    aot *a = s->a;
+    uint32_t n = a->nsaved + a->ntangents;
+    bp_tensor **in = calloc((size_t)n + a->ngrads + 1, sizeof *in);
+    bp_status st = in ? run_backward(c, s, grads, in, in + n) : ctx_nomem(c);
+    for (uint32_t i = 0, g = 0; st == BP_OK && i < a->ninputs; i++)
+        if (a->needs[i])
+            out[i] = in[n + g++];
+    for (uint32_t i = 0; in && i < n; i++)
+        tensor_unref(in[i]);
+    free(in);
+    return st == BP_OK && create ? forbid_twice(c, a, grads, out) : st;
+}
+
+static const tape_fn COMPILED = {
+    .name = "a compiled function", .backward = backward, .release = release, .destroy = destroy,
+};
+
+/* -- forward ------------------------------------------------------------------------------------------------------- */
+
+static bp_status check_needs(bp_ctx *c, const aot *a, const program_io *io)
+{
+    for (uint32_t i = 0; i < io->ninputs; i++)
+        if (a->needs[i] != ((io->inputs[i]->flags & TENSOR_REQUIRES_GRAD) != 0))
+            return ctx_fail(c, BP_FAILED_PRECONDITION, "input %u of graph \"%s\" %s grad, and was compiled otherwise",
+                            i, program_graph(a->forward)->name, a->needs[i] ? "does not require" : "requires");
+    return BP_OK;
+}
+
+/* A result that is an input itself keeps that one's history. */
+static bool is_input(const program_io *io, const bp_tensor *t)
+{
+    for (uint32_t i = 0; i < io->ninputs; i++)
+        if (io->inputs[i] == t)
+            return true;
+    return false;
+}
+
+static bp_status record(bp_ctx *c, aot *a, const program_io *io, const uint8_t *written, bp_tensor *const *values)
+{
+    bp_tensor *few[32], **results = a->ntangents > 32 ? malloc(a->ntangents * sizeof *results) : few;
+    tape_state *s = results ? keep(c, a, io, written, values + a->noutputs) : NULL;
+    bp_status st = results ? c->diag.code : ctx_nomem(c);
+    for (uint32_t i = 0; s && i < a->ntangents; i++) {
+        bp_tensor *t = values[a->tangent_of[i]];
+        results[i] = is_input(io, t) ? NULL : t;
+    }
+    if (s)
+        st = tape_record(c, &COMPILED, s, io->inputs, io->ninputs, results, a->ntangents);
+    if (results != few)
+        free(results);
+    return st;
+}
+
+static bp_status run_compiled(bp_ctx *c, aot *a, program_io *io, const uint8_t *written, bp_tensor **values)
+{
+    program_io own = {.inputs = io->inputs, .ninputs = io->ninputs, .outputs = values,
+                      .noutputs = a->noutputs + a->nsaved, .rng_base = io->rng_base};
+    TRY(program_run(c, a->forward, &own));
+    bp_status st = record(c, a, io, written, values);
+    for (uint32_t i = 0; i < a->nsaved; i++)
+        tensor_unref(values[a->noutputs + i]);
+    for (uint32_t i = 0; i < a->noutputs; i++) {
+        io->outputs[i] = st == BP_OK ? values[i] : NULL;
+        if (st != BP_OK)
+            tensor_unref(values[i]);
+    }
+    return st;
+}
+
+/* The operators, one by one, under the tape at the bottom. */
+static bp_status run_operators(bp_ctx *c, const aot *a, program_io *io)
+{
+    dispatch_mode *modes = c->modes;
+    ambient before = c->ambient;
+    uint64_t rng = c->rng_offset;
+    c->modes = NULL;
+    c->rng_offset = io->rng_base;
+    c->ambient.grad_enabled = 1;
+    bp_status st = graph_run(c, a->taped, io->inputs, io->ninputs, io->outputs, io->noutputs, NULL, NULL);
+    c->ambient = before;
+    c->rng_offset = rng;
+    c->modes = modes;
+    return st;
+}
+
+/* The tape holds inputs themselves: one that the call will write is given as a copy. */
+static bp_status run_beside(bp_ctx *c, const aot *a, program_io *io, const uint8_t *written)
+{
+    if (!written)
+        return run_operators(c, a, io);
+    bp_tensor **in = calloc((size_t)io->ninputs + 1, sizeof *in);
+    program_io own = *io;
+    bp_status st = in ? BP_OK : ctx_nomem(c);
+    for (uint32_t i = 0; st == BP_OK && i < io->ninputs; i++) {
+        in[i] = written[i] ? copy_of(c, io->inputs[i]) : tensor_ref(io->inputs[i]);
+        if (!in[i])
+            st = c->diag.code;
+        else if (written[i] && a->needs[i])
+            st = tape_share_copy(c, in[i], io->inputs[i]);
+    }
+    own.inputs = in;
+    if (st == BP_OK)
+        st = run_operators(c, a, &own);
+    for (uint32_t i = 0; in && i < io->ninputs; i++)
+        tensor_unref(in[i]);
+    free(in);
+    return st;
+}
+
+bp_status aot_run(bp_ctx *c, aot *a, program_io *io, const uint8_t *written)
+{
+    bp_tensor *few[128];
+    size_t n = (size_t)a->noutputs + a->nsaved;
+    for (uint32_t i = 0; i < io->noutputs; i++)
+        io->outputs[i] = NULL;
+    TRY(check_needs(c, a, io));
+    if (a->taped)
+        return run_beside(c, a, io, written);
+    bp_tensor **values = n > 128 ? malloc(n * sizeof *values) : few;
+    bp_status st = values ? run_compiled(c, a, io, written, values) : ctx_nomem(c);
+    if (values != few)
+        free(values);
+    return st;
+}
