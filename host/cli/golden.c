@@ -7,7 +7,7 @@
 static const cli_option options[] = {
     {"--backend", "NAME", "compile each case through this backend (default: eager)"},
     {"--op", "TEXT", "only cases whose operator, name or targets contain TEXT"},
-    {"--check-fake", NULL, "also compare the shape rules with what came out, strides included"},
+    {"--check-fake", NULL, "also check shape rules, strides included; with --grad, derivatives on fakes"},
     {"--functionalize", NULL, "run each case as a captured function; also compare the inputs that it writes"},
     {"--round-trip", NULL, "print each graph, read it back and print it again: the texts must be equal"},
     {"--grad", NULL, "only graphs with recorded gradients: these, by the eager tape"},

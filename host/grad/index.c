@@ -2,14 +2,44 @@
  * to one place, each gets that place's gradient, as in PyTorch. */
 #include "host/grad/write.h"
 
+/* Values that are the same for all that one mask selects: the sum over the mask, whose size is known, unlike that of
+ * what is selected. NULL: they are none. */
+static bp_tensor *of_same_values(bp_ctx *c, bp_tensor *grad, bp_tensors at, const bp_tensor *values)
+{
+    uint32_t n = 0, first = 0;
+    for (uint32_t i = 0; i < at.n; i++)
+        if (at.at[i]) {
+            first = i;
+            n++;
+        }
+    if (n != 1 || at.at[first]->dtype != BP_BOOL)
+        return NULL;
+    bp_tensor *mask = at.at[first];
+    uint32_t behind = grad_rank(grad) - first - mask->rank, nover = mask->rank;
+    if (values->rank > behind && !dim_is(values->sizes[values->rank - 1 - behind], 1))
+        return NULL;
+    bp_dim over[TENSOR_MAX_RANK];
+    for (uint32_t d = 0; d < nover; d++)
+        over[d] = dim_const(first + d);
+    for (uint32_t d = 0; d < behind; d++)
+        mask = bp_aten_unsqueeze_default(c, mask, -1);
+    bp_tensor *t = bp_aten_where_scalarother(c, mask, grad, bp_scalar_int(0));
+    if (nover)
+        t = bp_aten_sum_dim_intlist(c, t, (bp_dims){over, nover, 1}, 0, 0);
+    return grad_sum_to(c, bp_aten_unsqueeze_default(c, t, first), values->rank, values->sizes);
+}
+
 bp_status derive_index_put(bp_ctx *c, grad_call *g)
 {
     bp_tensor *grad = g->grads[0], *values = grad_tensor(g, "values");
     bp_tensors at = grad_arg_tensors(c, g, "indices");
     bool unsafe = g->op->number == ROW_private_unsafe_index_put_default;
-    if (grad_needs(g, "values"))
-        grad_give(g, "values",
-                  unsafe ? bp_aten_private_unsafe_index_tensor(c, grad, at) : bp_aten_index_tensor(c, grad, at));
+    if (grad_needs(g, "values")) {
+        bp_tensor *t = of_same_values(c, grad, at, values);
+        if (!t)
+            t = unsafe ? bp_aten_private_unsafe_index_tensor(c, grad, at) : bp_aten_index_tensor(c, grad, at);
+        grad_give(g, "values", t);
+    }
     if (!grad_needs(g, "self"))
         return grad_done(c);
     if (!grad_arg_bool(g, "accumulate")) {

@@ -6,7 +6,7 @@
 typedef struct {
     const char *backend;   /* NULL or "eager": reference kernels, call by call; else each case is compiled through it */
     const char *op;        /* only cases whose operator (graphs: name or a target) contains this; NULL: all */
-    bool check_fake;       /* also what the shape rules say of each call, strides and sharing too */
+    bool check_fake;       /* also what the shape rules say of each call, strides and sharing too; gradients on fakes */
     bool functionalize;    /* each case runs as a captured function on the eager backend; inputs written are compared */
     bool round_trip;       /* graphs: printed to canonical text, read back and printed again, nothing changes */
     bool passes;           /* graphs: passes run on each first: dead code, common subexpressions, constants, core ATen */

@@ -102,6 +102,15 @@ typedef struct {
 } golden_call;
 /* *eagerly: the function declined, and ran as it is. */
 bp_status golden_run_captured(bp_ctx *c, const golden_call *k, bool *eagerly);
+/* -- golden_grad_fake.c -- */
+/* A gradient case: outputs (by number) with their gradients, inputs, and the gradients that these got. */
+typedef struct {
+    const uint32_t *root_at;
+    bp_tensor *const *grads, *const *wanted, *const *got;
+    uint32_t nroots, nwanted;
+} golden_grads;
+/* Whether forward and backward on fakes give gradients alike; else `why` says what differs. */
+bool golden_grad_on_fakes(golden_case *k, const golden_call *call, const golden_grads *g, buf *why);
 /* -- golden_grad.c -- */
 /* The gradients of one graph, by the eager tape, against the recorded ones. */
 golden_verdict golden_run_grad(golden_case *k, const golden_call *call, const json_t *j, buf *why);

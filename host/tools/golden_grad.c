@@ -267,6 +267,19 @@ static bool passes_by_differences(grad_case *g, const json_t *j)
     return ok && refuted;
 }
 
+static bool judge_fakes(grad_case *g, const json_t *j)
+{
+    uint32_t *at = calloc(g->nroots + 1, sizeof *at);
+    if (!at)
+        return golden_bad(g->k, "out of memory");
+    for (uint32_t i = 0; i < g->nroots; i++)
+        at[i] = index_at(json_object_get(j, "differentiable_outputs"), i);
+    golden_grads all = {at, g->grads, g->wanted, g->got, g->nroots, g->nwanted};
+    bool ok = golden_grad_on_fakes(g->k, g->call, &all, g->why);
+    free(at);
+    return ok;
+}
+
 static golden_verdict run_grad(grad_case *g, const json_t *j)
 {
     bp_ctx *c = g->k->c;
@@ -278,6 +291,8 @@ static golden_verdict run_grad(grad_case *g, const json_t *j)
         return CASE_FAILED;
     if (tape_backward(c, g->roots, g->grads, g->nroots, g->wanted, g->got, g->nwanted, TAPE_ALLOW_UNUSED) != BP_OK)
         return golden_judge_error(g->k, g->why);
+    if (g->k->o->check_fake && !judge_fakes(g, j))
+        return CASE_FAILED;
     if (!judge(g, j))
         return passes_by_differences(g, j) ? CASE_BY_DIFFERENCES : CASE_FAILED;
     return g->turned ? CASE_TURNED : CASE_PASSED;

@@ -32,6 +32,9 @@ def indexed():
         yield "put", [r(4, 5), ints(0, 7, 7), r(3), accumulate], {}
     yield "index_put", [r(4, 5), [ints(0, 0, 1), ints(2, 2, 3)], r(1)], {}
     yield "index_put", [r(4, 5), [r(4, 5) > 0], r(1)], {}
+    yield "index_put", [r(4, 5), [r(4) > 0], r(5), True], {}
+    yield "index_put", [r(3, 4, 5), [None, r(4) > 0], r(3, 1, 1)], {}
+    yield "index_put", [r(3, 4, 5), [r(3, 4) > 0], torch.tensor(0.5, dtype=D)], {}
     yield "index.Tensor", [r(4, 5), [r(4) > 0]], {}
     yield "index_fill.int_Tensor", [r(4, 5), 1, ints(1, 1, 3), torch.tensor(2.0, dtype=D)], {}
     yield "scatter.value", [r(4, 5), 1, ints([0, 1], [2, 2]), 2.5], {}
