@@ -183,6 +183,14 @@ bp_status shape_pdist_backward(bp_ctx *c, shape_call *s)
 {
     const bp_tensor *x = arg_tensor(s->args, 1);
     TRY(need_float(c, s->op, x));
+    if (x->rank != 2)
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "expected a matrix, got %u dimensions", x->rank);
+    bp_dim n = x->sizes[0], before = dim_is(n, 0) ? dim_const(0) : dim_sub(c, n, dim_const(1));
+    bp_dim pairs = dim_floordiv(c, dim_mul(c, n, before), dim_const(2));
+    for (uint32_t i = 0; i < 4; i += 3)
+        if (!dim_eq(tensor_numel(c, arg_tensor(s->args, i)), pairs))
+            return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"%s\": expected a number for each of %lld pairs",
+                           s->op->schema->args[i].name, (long long)pairs.value);
     return shape_add_out(c, s, x->dtype, x->rank, x->sizes) ? BP_OK : c->diag.code;
 }
 

@@ -194,6 +194,14 @@ static bp_tensor *body_cosine_similarity(work *w, const op_row *op, const bp_val
     }
     bp_tensor *x = CALL(to_dtype, a[0], value_dtype(d)), *y = CALL(to_dtype, a[1], value_dtype(d));
     int64_t dim = arg_int(w->c, a, 2);
+    bp_dim sizes[TENSOR_MAX_RANK]; /* both are expanded before their norms are taken: dim itself may grow */
+    if (!x || !y || layout_broadcast(w->c, x->rank, x->sizes, y->rank, y->sizes, sizes) != BP_OK)
+        return NULL;
+    uint32_t rank = x->rank > y->rank ? x->rank : y->rank;
+    x = work_expand(w, x, rank, sizes);
+    y = work_expand(w, y, rank, sizes);
+    if (!x || !y)
+        return NULL;
     bp_tensor *product = CALL(mul_tensor, T(directed(w, x, dim, a[3])), T(directed(w, y, dim, a[3])));
     return product ? compose_sum(w, product, 1, &dim, false) : NULL;
 }

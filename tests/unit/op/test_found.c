@@ -20,6 +20,8 @@ static void memory_outside_of_arguments_is_not_touched(void **state)
          "and have float64 and int16"},
         {"_trilinear(f32[1x2: 1 2], f32[1x2x2: 1 2 3 4], f32[1x2: 1 1], [1, 3], [0], [1, -1], [2, 3])",
          "f32[1x1: 17]"},
+        {"_pdist_backward(f64[0:], f64[3x1: 1 2 3], 2.0, f64[1 2 1])",
+         "INVALID_ARGUMENT: _pdist_backward: argument \"grad_output\": expected a number for each of 3 pairs"},
         {"repeat_interleave.Tensor(i64[9223372036854775807 2])",
          "OUT_OF_RANGE: repeat_interleave.Tensor: repeats sum up to more than 9223372036854775807"},
         {"native_group_norm(f64[1x2: 1 2], None, None, 1, 2, 2, 1, 0.5)",
@@ -73,6 +75,7 @@ static void extreme_numbers(void **state)
         {"trapezoid.dx(f64(3))",
          "INVALID_ARGUMENT: trapezoid.dx: argument \"y\": a 0-d tensor has no dimension to integrate along"},
         {"l1_loss(f64[1 2], f64[0 0], 3)", "f64[1 2]"},
+        {"cosine_similarity(f64[1x2: 1 2], f64[2x2: 1 2 1 2], 0)", "f64[1 1]"},
     };
     OP_TEXT_CHECK(c, cases);
 }
