@@ -200,7 +200,8 @@ static bp_status guess(decomposer *d, const bp_value *v, bp_value *out)
     *out = *v;
     if (v->kind == BP_VALUE_NODE) {
         const graph_node *n = graph_get(d->from, v->v.node);
-        const graph_node *of = n->nargs && n->args[0].kind == BP_VALUE_NODE ? graph_get(d->from, n->args[0].v.node) : NULL;
+        const graph_node *of = n->nargs && n->args[0].kind == BP_VALUE_NODE ? graph_get(d->from, n->args[0].v.node)
+            : NULL;
         *out = value_unknown(of && of->nmetas ? of->metas[0].dtype : BP_F32, false);
     }
     if (v->kind != BP_VALUE_LIST || !has_node(v))
@@ -377,7 +378,8 @@ static bp_status replace_user(decomposer *d, node_id user, node_id n, const bp_v
         int64_t i = u->args[1].v.dim.value;
         i += i < 0 ? list->count : 0;
         if (i < 0 || i >= list->count || list->v.items[i].kind != BP_VALUE_NODE)
-            return u->users.len ? ctx_fail(d->c, BP_INTERNAL, "\"%s\" takes a result that is not there", u->name) : BP_OK;
+            return u->users.len ? ctx_fail(d->c, BP_INTERNAL, "\"%s\" takes a result that is not there", u->name)
+                : BP_OK;
         graph_replace_uses(g, user, list->v.items[i].v.node);
         graph_erase(g, user);
         return graph_status(d->c, g);

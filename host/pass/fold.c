@@ -1,8 +1,8 @@
 /* Constants: pure calls on constants alone are computed now.
  *
  * What is computed becomes a get_attr with data, up to a size. Calls without tensors (full, arange) are constants that
- * others may be computed from, and stay themselves: their target says more than their data. A value that lies in an
- * output's memory stays a call, since the caller may write what it gets; so does what touches memory that is written. */
+ * others may be computed from, and stay themselves: their target says more than their data. A value in the memory of an
+ * output stays a call, since the caller may write what it gets; so does what touches memory that is written. */
 #include "host/op/run.h"
 #include "host/pass/pass.h"
 #include "host/pass/pure.h"

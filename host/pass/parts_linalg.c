@@ -76,8 +76,9 @@ PART(matrix_rank)
     double eps = x->dtype == BP_F64 || x->dtype == BP_C128 ? DBL_EPSILON : (double)FLT_EPSILON;
     bool given = atol.kind != BP_VALUE_NONE;
     if (rtol.kind == BP_VALUE_NONE)
-        rtol = F(given && (atol.kind == BP_VALUE_TENSOR || tol.kind || atol.v.f[0] > 0) ? 0
-                                                                                        : eps * (double)(m > n ? m : n));
+        rtol = F(given && (atol.kind == BP_VALUE_TENSOR || tol.kind || atol.v.f[0] > 0)
+                     ? 0
+                     : eps * (double)(m > n ? m : n));
     bp_tensor *least = tolerance(w, rtol, top);
     bp_tensor *floor = atol.kind == BP_VALUE_TENSOR ? tolerance(w, atol, NULL) : NULL;
     if (floor && least)

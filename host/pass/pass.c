@@ -21,7 +21,8 @@ bp_status passes_run(bp_ctx *c, bp_graph_module *gm, const pass *passes, uint32_
             diag_while(&c->diag, "pass \"%s\" on graph \"%s\"", passes[i].name, gm->name);
             return s;
         }
-        log_line(c->rt, LOG_aot, "pass \"%s\" on graph \"%s\": %u nodes, %u before", passes[i].name, gm->name, gm->g.live,
+        log_line(c->rt, LOG_aot, "pass \"%s\" on graph \"%s\": %u nodes, %u before", passes[i].name, gm->name,
+                 gm->g.live,
                  before);
     }
     return BP_OK;

@@ -48,7 +48,8 @@ bp_status fake_inputs(bp_ctx *c, const bp_graph_module *gm, bp_tensor **inputs)
         if (node->op != BP_NODE_PLACEHOLDER)
             continue;
         if (node->nmetas != 1)
-            return ctx_fail(c, BP_FAILED_PRECONDITION, "input \"%s\" of graph \"%s\" has no type", node->name, gm->name);
+            return ctx_fail(c, BP_FAILED_PRECONDITION, "input \"%s\" of graph \"%s\" has no type", node->name,
+                            gm->name);
         if (!(inputs[i++] = tensor_new_fake(c, node->metas)))
             return c->diag.code;
     }

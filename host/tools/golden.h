@@ -9,7 +9,7 @@ typedef struct {
     bool check_fake;       /* also what the shape rules say of each call, strides and sharing too; gradients on fakes */
     bool functionalize;    /* each case runs as a captured function on the eager backend; inputs written are compared */
     bool round_trip;       /* graphs: printed to canonical text, read back and printed again, nothing changes */
-    bool passes;           /* graphs: passes run on each first: dead code, common subexpressions, constants, core ATen */
+    bool passes;           /* graphs: all passes run on each first */
     int32_t decompose;     /* 1: operator cases by their decompositions; 2: these decomposed too, down to core ATen */
     bool check_strides;    /* also strides against those that PyTorch recorded */
     bool grad;             /* graphs: only those with recorded gradients, and these gradients alone */

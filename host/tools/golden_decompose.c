@@ -41,7 +41,8 @@ static bp_status check_layout(bp_ctx *c, const op_call *k)
                               .strides = o->meta.strides};
             char a[160], b[160];
             return op_fail(c, k->op, BP_INTERNAL,
-                           "result %u of its decomposition is %s, strided %lld, not %s, strided %lld", i, tensor_describe(k->out[i], a, sizeof a),
+                           "result %u of its decomposition is %s, strided %lld, not %s, strided %lld", i,
+                               tensor_describe(k->out[i], a, sizeof a),
                            (long long)(k->out[i]->rank ? k->out[i]->strides[0].value : 0),
                            tensor_describe(&want, b, sizeof b),
                            (long long)(o->meta.rank ? o->meta.strides[0].value : 0));

@@ -19,7 +19,7 @@ import sys
 
 top, build = os.environ["top_srcdir"], os.environ["top_builddir"]
 sys.path.insert(0, os.path.join(top, "tests", "lib"))
-from rows import ROW, parse, rows  # noqa: E402
+from rows import ROW, TEXT, parse, rows  # noqa: E402
 from tap import plan, report  # noqa: E402
 
 HAND_WRITTEN = ("types.h", "plugin.h", "args.h", "backplane.h")
@@ -174,9 +174,50 @@ def check_rows():
     report(not stale, "no row has both, and none is gone", stale)
 
 
+def functional(text):
+    """{id: is it core ATen} of a file's rows that stand for themselves."""
+    text = re.sub(r"/\*.*?\*/", " ", text, flags=re.S)
+    found = re.findall(rf"^(?:OP|VIEW)\(\s*(\w+)\s*,(?:\s*{TEXT})+\s*,(.*?),", text, re.S | re.M)
+    return {name: "OP_CORE" in flags for name, flags in found}
+
+
+def decompositions(text):
+    """(id, macro) of a file's rows."""
+    text = re.sub(r"/\*.*?\*/", " ", text, flags=re.S)
+    return [(name, macro) for macro, name in re.findall(r"^(DECOMP|COMPOSITE|KEPT)\w*\(\s*(\w+)\s*,", text, re.M)]
+
+
+def undecided(core, rows):
+    """Operators that are not exactly one of core, decomposed and KEPT; a core one may be a composite as well."""
+    for name, is_core in core.items():
+        macros = [m for i, m in rows if i == name]
+        if len(macros) + is_core != 1 and not (is_core and macros == ["COMPOSITE"]):
+            yield f"{name} is {'core' if is_core else 'not core'}, and has {', '.join(macros) or 'no row'}"
+    yield from (f"{name} is no operator that stands for itself" for name, _ in rows if name not in core)
+
+
+def read_all(folder):
+    return "".join(open(p, encoding="utf-8").read() for p in sorted(glob.glob(os.path.join(top, folder, "*.def"))))
+
+
+def check_decompositions():
+    rows_of = 'DECOMP(a_default, "b(self)")\nKEPT(a_default, "why")\nCOMPOSITE_FN(c_default, c)\nKEPT(e_default, "x")\n'
+    planted = "".join(f'OP({n}_default, "{n}(Tensor self) -> Tensor", {f}, u, v, "x.")\n'
+                      for n, f in (("a", "0"), ("b", "0"), ("c", "OP_CHEAP | OP_CORE"), ("d", "OP_CORE")))
+    report(list(undecided(functional(planted), decompositions(rows_of))) ==
+           ["a_default is not core, and has DECOMP, KEPT", "b_default is not core, and has no row",
+            "e_default is no operator that stands for itself"],
+           "planted: an operator with two decompositions, one with none, and a row of nobody are named")
+    core, rows_of = functional(read_all("host/op/ops")), decompositions(read_all("host/pass/decomps"))
+    report(sum(core.values()) > 150 and len(rows_of) > 700, "the decompositions were read", [f"{len(rows_of)} rows"])
+    wrong = list(undecided(core, rows_of))
+    report(not wrong, "each functional row is core, has a decomposition, or is KEPT", wrong)
+
+
 def main():
     check_rows()
     check_derivatives()
+    check_decompositions()
     planted = "BP_EXPORT int bp_same(int a);\n#define bp_same(...) 1\ntypedef struct {\n    int a;\n} bp_other;\n"
     report(repeated(names_of(planted)) == ["bp_same"], "planted: a macro that takes a function's name is found")
     aten = list(names_of(read("aten.h", build)))
