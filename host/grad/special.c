@@ -14,47 +14,56 @@ static double precision_of(bp_dtype d)
     }
 }
 
-typedef struct { bp_tensor *safe, *away; } from_zero;
+typedef struct { bp_tensor *safe, *near; } from_zero;
 
-/* self, but not nearer to 0 than its type can tell; and where it is not. */
+/* self, but not nearer to 0 than its type can tell; and where it was. */
 static from_zero keep_away(bp_ctx *c, bp_tensor *self)
 {
     from_zero z = {0};
     double least = self ? precision_of(self->dtype) : 0;
-    z.away = bp_aten_gt_scalar(c, bp_aten_abs_default(c, self), bp_scalar_float(least));
-    z.safe = bp_aten_where_scalarother(c, z.away, self, bp_scalar_float(least));
+    z.near = bp_aten_le_scalar(c, bp_aten_abs_default(c, self), bp_scalar_float(least));
+    z.safe = bp_aten_where_scalarself(c, z.near, bp_scalar_float(least), self);
     return z;
 }
 
 static bp_status give_slope(bp_ctx *c, grad_call *g, const from_zero *z, bp_tensor *slope)
 {
-    slope = bp_aten_where_scalarother(c, z->away, slope, bp_scalar_float(0.5));
+    slope = bp_aten_where_scalarself(c, z->near, bp_scalar_float(0.5), slope);
     grad_give(g, "self", grad_mul(c, g->grads[0], slope));
     return grad_done(c);
 }
 
 typedef bp_tensor *(*unary_fn)(bp_ctx *c, bp_tensor *self);
 
-static bp_status bessel_slope(bp_ctx *c, grad_call *g, unary_fn order_0)
+static bp_tensor *bessel_slope(bp_ctx *c, const grad_call *g, bp_tensor *self, unary_fn order_0)
+{
+    bp_tensor *part = grad_mul(c, g->results[0], bp_aten_reciprocal_default(c, self));
+    return grad_sub(c, order_0(c, self), part);
+}
+
+static bp_status give_bessel(bp_ctx *c, grad_call *g, unary_fn order_0)
 {
     from_zero z = keep_away(c, grad_tensor(g, "self"));
-    bp_tensor *part = grad_mul(c, g->results[0], bp_aten_reciprocal_default(c, z.safe));
-    return give_slope(c, g, &z, grad_sub(c, order_0(c, z.safe), part));
+    return give_slope(c, g, &z, bessel_slope(c, g, z.safe, order_0));
 }
 
 bp_status grad_bessel_i1(bp_ctx *c, grad_call *g)
 {
-    return bessel_slope(c, g, bp_aten_i0_default);
+    return give_bessel(c, g, bp_aten_i0_default);
 }
 
 bp_status grad_bessel_j1(bp_ctx *c, grad_call *g)
 {
-    return bessel_slope(c, g, bp_aten_special_bessel_j0_default);
+    return give_bessel(c, g, bp_aten_special_bessel_j0_default);
 }
 
+/* Which grows without bound toward 0. */
 bp_status grad_bessel_y1(bp_ctx *c, grad_call *g)
 {
-    return bessel_slope(c, g, bp_aten_special_bessel_y0_default);
+    from_zero z = keep_away(c, grad_tensor(g, "self"));
+    bp_tensor *slope = bessel_slope(c, g, z.safe, bp_aten_special_bessel_y0_default);
+    grad_give(g, "self", grad_mul(c, g->grads[0], slope));
+    return grad_done(c);
 }
 
 bp_status grad_bessel_i1e(bp_ctx *c, grad_call *g)

@@ -84,7 +84,7 @@ static int sign_between(const bp_tensor *got, line g, const bp_tensor *want, lin
     double same = 0, opposite = 0, size = 0;
     for (int64_t k = 0; k < g.n; k++) {
         double a = *element(got, g, k), b = *element(want, w, k);
-        same += (a - b) * (a - b);
+        same += a == b || (isnan(a) && isnan(b)) ? 0 : (a - b) * (a - b);
         opposite += (a + b) * (a + b);
         size += b * b;
     }

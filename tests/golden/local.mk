@@ -24,6 +24,10 @@ golden_results = $$(sed -n 's|^\([a-z_]*\)[.][^ ]* \([^ ]*\) .*|results/golden-\
 EXTRA_DIST += %D%/sample.py %D%/derivatives.jsonl
 script_tests += %D%/derivatives.sh
 
+# Gradients at the edges of operators.
+EXTRA_DIST += tests/torch/edge.py tests/torch/edges.jsonl.gz
+script_tests += tests/torch/edges.sh
+
 .PHONY: check-derivatives
 check-derivatives: all
 	@BACKPLANE_SYSCONFDIR='$(abs_top_builddir)/conf/uninstalled' '$(abs_top_builddir)/backplane' golden \

@@ -37,6 +37,8 @@ static double slope(bp_dtype d, double p, double difference, double dist)
     double away = d == BP_F32 ? (double)(float)difference : difference, x = fabs(away), sign = (away > 0) - (away < 0);
     if (p == 0 || dist == 0)
         return 0;
+    if (isnan(away))
+        return away;
     if (p == 1)
         return sign;
     if (isinf(p))
