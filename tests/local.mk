@@ -41,6 +41,7 @@ unit_tests += %D%/unit/grad/test_partition
 unit_tests += %D%/unit/grad/test_tape
 unit_tests += %D%/unit/grad/test_tape_calls
 unit_tests += %D%/unit/grad/test_tape_fake
+unit_tests += %D%/unit/grad/test_tape_random
 unit_tests += %D%/unit/grad/test_tape_written
 unit_tests += %D%/unit/guard/test_guard
 unit_tests += %D%/unit/import/test_npy

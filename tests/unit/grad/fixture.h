@@ -4,6 +4,7 @@
 #include "tests/lib/check.h"
 #include <backplane/backplane.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 static bp_ctx *c;

@@ -1,7 +1,6 @@
 /* The tape: gradients of small programs, where they go, what is refused. */
 #include "tests/unit/grad/fixture.h"
 #include <pthread.h>
-#include <stdbool.h>
 
 /* -- leaves -------------------------------------------------------------------------------------------------------- */
 
