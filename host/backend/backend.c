@@ -79,6 +79,7 @@ static bool add_builtins(backend_room *room)
                                     .flags = BP_CONCURRENT_COMPILE | BP_CONCURRENT_RUN | BP_FORK_SAFE,
                                     .options = BUILTIN_OPTIONS};
         b->partition = BUILTINS[i].partition;
+        b->decomposes = BUILTINS[i].decomposes;
         backend_set_code(b, BUILTINS[i].compile, NULL, STATE_BUILTIN);
     }
     return true;

@@ -18,6 +18,7 @@ struct backend {
     char *name, *tags, *origin;    /* tags: by commas; origin: as messages name it */
     enum backend_origin kind;
     uint8_t partition;             /* of a built-in one: see builtin.h */
+    bool decomposes;               /* graphs that train are handed to it in core ATen */
     const config_section *section; /* of ORIGIN_CONFIG */
     atomic_bool loaded;            /* the fields that follow hold */
     bp_compile_fn compile;

@@ -2,6 +2,7 @@
 #include "host/tools/golden.h"
 #include "host/cli/cli.h"
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 static const cli_option options[] = {
@@ -11,6 +12,7 @@ static const cli_option options[] = {
     {"--functionalize", NULL, "run each case as a captured function; also compare the inputs that it writes"},
     {"--round-trip", NULL, "print each graph, read it back and print it again: the texts must be equal"},
     {"--grad", NULL, "only graphs with recorded gradients: these, by the eager tape"},
+    {"--aot", "KIND", "with it: ahead of time, by the partition \"default\" or \"min-cut\""},
     {"--check-derivatives", NULL, "compare derivatives with differences in float64; rows without a case fail"},
     {"--once", NULL, "with it: of each operator one case"},
     {"--strides", NULL, "also compare strides with PyTorch's"},
@@ -36,6 +38,14 @@ static void write_line(void *arg, const char *text, size_t n)
     cli_write(arg, text, n);
 }
 
+/* The backend that splits graphs so; NULL: none does. */
+static const char *aot_backend(const char *kind)
+{
+    if (!kind)
+        return NULL;
+    return !strcmp(kind, "default") ? "aot_eager_default_partitioner" : !strcmp(kind, "min-cut") ? "aot_eager" : NULL;
+}
+
 int verb_golden(cli *k, int argc, char **argv)
 {
     int code = cli_parse(k, options, argc, argv);
@@ -48,6 +58,9 @@ int verb_golden(cli *k, int argc, char **argv)
     o.functionalize = cli_has(k, "--functionalize");
     o.round_trip = cli_has(k, "--round-trip");
     o.grad = cli_has(k, "--grad");
+    o.aot = aot_backend(cli_value(k, "--aot"));
+    if (cli_value(k, "--aot") && (!o.aot || !o.grad))
+        return cli_misuse(k, "--aot is default or min-cut, and goes with --grad");
     o.check_strides = cli_has(k, "--strides");
     o.passes = cli_has(k, "--passes");
     o.decompose = cli_has(k, "--decompose-deep") ? 2 : cli_has(k, "--decompose");

@@ -4,6 +4,7 @@
 #include "host/backend/config.h"
 #include "host/backend/room.h"
 #include "host/base/log.h"
+#include "host/pass/pass.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -121,12 +122,22 @@ static bp_status not_ahead(bp_ctx *c, aot *a, bp_graph_module *gm)
     return run_taped(c, a, gm);
 }
 
+static bp_status simplify(bp_ctx *c, const aot *a, bp_graph_module *gm)
+{
+    decompose_options whole = {.whole = a->backend->info.whole_ops};
+    bool core = a->backend->decomposes || backend_graph_kind(a->backend) == BP_GRAPH_CORE;
+    const pass passes[] = {{"dce", pass_dce, NULL}, {"cse", pass_cse, NULL}, {"decompose", pass_decompose, &whole},
+                           {"cse", pass_cse, NULL}, {"dce", pass_dce, NULL}};
+    return passes_run(c, gm, passes, core ? 5 : 2);
+}
+
 static bp_status split(bp_ctx *c, aot *a, const joint *j)
 {
     partition_options o = aot_config(c->rt);
     partition p;
     if (a->backend->partition)
         o.kind = a->backend->partition - 1;
+    TRY(simplify(c, a, j->gm));
     log_graph(c, "joint", j->gm);
     TRY(keep_tangents(c, a, j));
     TRY(joint_partition(c, j, &o, &p));

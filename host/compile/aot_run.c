@@ -14,6 +14,7 @@
 typedef struct { bp_tensor *t; uint64_t version; } kept;
 typedef struct {
     aot *a;          /* counted */
+    bp_tensor **inputs; /* one each, for their history alone: leaves, and fakes that have it; NULL: it needs none */
     uint32_t nsaved;
     kept saved[];
 } tape_state;
@@ -25,6 +26,10 @@ static void release(void *state)
         tensor_unref(s->saved[i].t);
         s->saved[i].t = NULL;
     }
+    for (uint32_t i = 0; s->inputs && i < s->a->ninputs; i++)
+        tensor_unref(s->inputs[i]);
+    free(s->inputs);
+    s->inputs = NULL;
 }
 
 static void destroy(void *state)
@@ -54,6 +59,31 @@ static bp_tensor *copy_of(bp_ctx *c, bp_tensor *t)
     return NULL;
 }
 
+/* The history of an input, without its memory. */
+static bp_tensor *history_of(bp_ctx *c, bp_tensor *t)
+{
+    tensor_meta m;
+    if (t->flags & TENSOR_IS_LEAF)
+        return tensor_ref(t);
+    tensor_get_meta(t, &m);
+    m.offset = dim_const(0);
+    bp_tensor *fake = tensor_new_fake(c, &m);
+    if (fake && tape_share_history(c, fake, t) == BP_OK)
+        return fake;
+    tensor_unref(fake);
+    return NULL;
+}
+
+static bp_status keep_inputs(bp_ctx *c, tape_state *s, const program_io *io)
+{
+    if (!(s->inputs = calloc((size_t)io->ninputs + 1, sizeof *s->inputs)))
+        return ctx_nomem(c);
+    for (uint32_t i = 0; i < io->ninputs; i++)
+        if (s->a->needs[i] && !(s->inputs[i] = history_of(c, io->inputs[i])))
+            return c->diag.code;
+    return BP_OK;
+}
+
 /* Whether the call will write this memory. */
 static bool is_written(const program_io *io, const uint8_t *written, const bp_tensor *t)
 {
@@ -78,7 +108,10 @@ static tape_state *keep(bp_ctx *c, aot *a, const program_io *io, const uint8_t *
         }
         s->saved[i].version = atomic_load(&s->saved[i].t->store->version);
     }
-    return s;
+    if (keep_inputs(c, s, io) == BP_OK)
+        return s;
+    destroy(s);
+    return NULL;
 }
 
 /* -- backward ------------------------------------------------------------------------------------------------------ */
@@ -189,8 +222,9 @@ static bp_status refuse_twice(bp_ctx *c, void *state, bp_tensor *const *grads, b
 static const tape_fn TWICE = {.name = "the backward of a compiled function", .backward = refuse_twice};
 
 /* Under create_graph what comes out requires grad; its own backward says that there is none. */
-static bp_status forbid_twice(bp_ctx *c, const aot *a, bp_tensor *const *grads, bp_tensor **out)
+static bp_status forbid_twice(bp_ctx *c, const tape_state *s, bp_tensor *const *grads, bp_tensor **out)
 {
+    const aot *a = s->a;
     for (uint32_t i = 0; i < a->ninputs; i++)
         if (out[i]) {
             bp_tensor *own = without_history(c, out[i]);
@@ -199,7 +233,15 @@ static bp_status forbid_twice(bp_ctx *c, const aot *a, bp_tensor *const *grads, 
             tensor_unref(out[i]);
             out[i] = own;
         }
-    return tape_record(c, &TWICE, NULL, grads, a->ntangents, out, a->ninputs);
+    uint32_t n = a->ninputs + a->ntangents;
+    bp_tensor **in = malloc((size_t)n * sizeof *in);
+    if (!in)
+        return ctx_nomem(c);
+    memcpy(in, s->inputs, a->ninputs * sizeof *in);
+    memcpy(in + a->ninputs, grads, a->ntangents * sizeof *in);
+    bp_status st = tape_record(c, &TWICE, NULL, in, n, out, a->ninputs);
+    free(in);
+    return st;
 }
 
 static bp_status backward(bp_ctx *c, void *state, bp_tensor *const *grads, bp_tensor **out, bool create)
@@ -215,7 +257,7 @@ static bp_status backward(bp_ctx *c, void *state, bp_tensor *const *grads, bp_te
     for (uint32_t i = 0; in && i < n; i++)
         tensor_unref(in[i]);
     free(in);
-    return st == BP_OK && create ? forbid_twice(c, a, grads, out) : st;
+    return st == BP_OK && create ? forbid_twice(c, s, grads, out) : st;
 }
 
 static const tape_fn COMPILED = {

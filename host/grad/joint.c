@@ -232,8 +232,11 @@ static bp_status answer(bp_ctx *c, dispatch_mode *self, void *op_call_)
                         k->op->target);
     if (k->op->functional)
         return ctx_fail(c, BP_UNIMPLEMENTED, "%s writes in place, and a joint graph is functional", k->op->target);
-    TRY(op_run_fake(c, k));
-    bp_status st = record(r, k);
+    bp_status st = op_run_fake(c, k);
+    if (st == BP_FAILED_PRECONDITION) /* a size that depends on data */
+        c->diag.code = BP_UNIMPLEMENTED;
+    TRY(c->diag.code);
+    st = record(r, k);
     for (uint32_t i = 0; st != BP_OK && i < k->nout; i++) {
         tensor_unref(k->out[i]);
         k->out[i] = NULL;

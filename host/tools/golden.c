@@ -271,7 +271,7 @@ void golden_summary(const golden_counts *n, const golden_options *o)
     struct rusage use;
     if (o->list_unsupported)
         list_reasons(n, o);
-    if (o->functionalize)
+    if (o->functionalize || o->aot)
         say(o, "%llu captured and functionalized, %llu declined and ran eagerly",
             (unsigned long long)(n->passed - n->eagerly), (unsigned long long)n->eagerly);
     if (o->decompose)

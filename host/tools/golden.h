@@ -13,6 +13,7 @@ typedef struct {
     int32_t decompose;     /* 1: operator cases by their decompositions; 2: these decomposed too, down to core ATen */
     bool check_strides;    /* also strides against those that PyTorch recorded */
     bool grad;             /* graphs: only those with recorded gradients, and these gradients alone */
+    const char *aot;       /* with grad: NULL, or the backend that a captured function is compiled through */
     bool check_derivatives; /* operator cases: their derivatives against differences, instead of their results */
     bool once;             /* of derivatives: no case of an operator behind the first that was checked */
     bool verbose;          /* also a line for each case that passed by the wider-type rule or by nodes */

@@ -59,7 +59,8 @@ bp_status golden_run_captured(bp_ctx *c, const golden_call *k, bool *eagerly)
     captured user = {k};
     bp_callable_stats stats = {.size = sizeof stats};
     bp_scope_begin(c);
-    bp_callable *g = bp_compile(c, interpret, &(bp_compile_options){.backend = "eager", .user = &user});
+    bp_callable *g = bp_compile(c, interpret, &(bp_compile_options){.backend = k->backend ? k->backend : "eager",
+                                                                     .user = &user});
     bp_status s = g ? call(c, k, g) : c->diag.code;
     *eagerly = s == BP_OK && bp_stats(c, g, &stats) == BP_OK && stats.eager_calls > 0;
     bp_scope_end(c);

@@ -99,6 +99,7 @@ typedef struct {
     uint32_t ninputs;
     bool (*take)(void *arg, bp_tensor *t);
     void *arg;
+    const char *backend;   /* NULL: eager */
 } golden_call;
 /* *eagerly: the function declined, and ran as it is. */
 bp_status golden_run_captured(bp_ctx *c, const golden_call *k, bool *eagerly);
@@ -112,6 +113,6 @@ typedef struct {
 /* Whether forward and backward on fakes give gradients alike; else `why` says what differs. */
 bool golden_grad_on_fakes(golden_case *k, const golden_call *call, const golden_grads *g, buf *why);
 /* -- golden_grad.c -- */
-/* The gradients of one graph, by the eager tape, against the recorded ones. */
+/* The gradients of one graph, by the eager tape or compiled, against the recorded ones. */
 golden_verdict golden_run_grad(golden_case *k, const golden_call *call, const json_t *j, buf *why);
 #endif

@@ -28,7 +28,7 @@ static void graph_case_fini(graph_case *r)
 
 /* -- reading ------------------------------------------------------------------------------------------------------- */
 
-static bool is_captured(const golden_case *k) { return k->o->functionalize && !k->widen; }
+static bool is_captured(const golden_case *k) { return (k->o->functionalize || k->o->aot) && !k->widen; }
 
 static bool add_placeholder(graph_case *r, const char *name, const char *target, bp_tensor *t)
 {
@@ -198,7 +198,7 @@ static bool take_output(void *arg, bp_tensor *t)
 
 static bp_status execute_captured(graph_case *r)
 {
-    golden_call k = {r->gm, r->inputs.at, r->inputs.len, take_output, r};
+    golden_call k = {r->gm, r->inputs.at, r->inputs.len, take_output, r, NULL};
     return golden_run_captured(r->k->c, &k, &r->k->eagerly);
 }
 

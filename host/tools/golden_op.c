@@ -202,7 +202,7 @@ static bool take_result(void *arg, bp_tensor *t)
 
 static bp_status run_captured(op_run *r)
 {
-    golden_call k = {r->gm, r->inputs.at, r->inputs.len, take_result, r};
+    golden_call k = {r->gm, r->inputs.at, r->inputs.len, take_result, r, NULL};
     return golden_run_captured(r->k->c, &k, &r->k->eagerly);
 }
 
