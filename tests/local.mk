@@ -108,6 +108,7 @@ include %D%/fail/local.mk
 include %D%/features/local.mk
 include %D%/unit/backend/local.mk
 script_tests += %D%/cli/verbs.sh
+script_tests += %D%/models/train.py
 
 include %D%/bench/local.mk
 include %D%/check/local.mk
@@ -118,7 +119,9 @@ include %D%/oom/local.mk
 EXTRA_DIST += %D%/unit/op/core_schemas.txt
 EXTRA_DIST += %D%/models/nn/layers.safetensors %D%/models/nn/record.py
 EXTRA_DIST += %D%/models/digits/README.md %D%/models/digits/images.npy %D%/models/digits/labels.npy \
-	%D%/models/digits/logits.npy %D%/models/digits/train.py %D%/models/digits/weights.safetensors
+	%D%/models/digits/logits.npy %D%/models/digits/train.py %D%/models/digits/weights.safetensors \
+	%D%/models/digits/train_images.npy %D%/models/digits/train_labels.npy %D%/models/digits/start.safetensors \
+	%D%/models/digits/losses.npy
 EXTRA_DIST += %D%/unit/graph/expected.py %D%/unit/graph/expected %D%/unit/tools/shown.py %D%/unit/tools/shown
 
 if HAVE_CMOCKA

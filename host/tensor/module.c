@@ -150,3 +150,15 @@ bp_tensor *bp_module_get(bp_ctx *c, const bp_module *m, const char *name)
         diag_hint(&c->diag, "did you mean \"%s\"?", near);
     return NULL;
 }
+
+bp_status bp_module_set_requires_grad(bp_ctx *c, bp_module *m, int on)
+{
+    if (ctx_ok(c) && !m)
+        return ctx_fail(c, BP_INVALID_ARGUMENT, "a module is needed, and it is NULL");
+    for (uint32_t i = 0; ctx_ok(c) && i < m->entries.len; i++) {
+        const module_entry *e = &m->entries.at[i];
+        if (e->role == BP_ROLE_PARAMETER && (dtype_is_float(e->t->dtype) || dtype_is_complex(e->t->dtype)))
+            bp_tensor_set_requires_grad(c, e->t, on);
+    }
+    return c->diag.code;
+}

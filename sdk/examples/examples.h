@@ -13,6 +13,8 @@ void relu_cos_example(bp_ctx *c, bp_frame *f);
 /* (images) -> logits: [n, 1, 8, 8] float32 -> [n, 10]. The options' user is a bp_module with conv1, conv2, fc1 and fc2,
  * each .weight and .bias (tests/models/digits/weights.safetensors). */
 void digits_forward(bp_ctx *c, bp_frame *f);
+/* The same inside another function. */
+bp_tensor *digits_logits(bp_ctx *c, bp_frame *f, bp_module *m, bp_tensor *images);
 
 typedef struct {
     const char *name, *help;

@@ -12,6 +12,10 @@ noinst_PROGRAMS += %D%/demo
 %C%_demo_SOURCES = %D%/demo.c
 %C%_demo_LDADD = libexamples.la libbackplane.la
 
+noinst_PROGRAMS += %D%/train_digits
+%C%_train_digits_SOURCES = %D%/train_digits.c
+%C%_train_digits_LDADD = libexamples.la libbackplane.la -lm
+
 # The demo's backends, among those of the uninstalled config.
 EXTRA_DIST += %D%/demo.ini.in
 noinst_DATA += conf/uninstalled/backends.d/demo.ini

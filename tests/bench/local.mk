@@ -43,3 +43,13 @@ EXTRA_DIST += %D%/reference.py
 .PHONY: bench-reference
 bench-reference: all
 	@OMP_NUM_THREADS=2 GOMP_SPINCOUNT=10000 $(PYTHON) $(srcdir)/%D%/reference.py '$(abs_top_builddir)/%D%/serve'
+
+# A training step of a transformer block, beside PyTorch's where PYTHON has it.
+noinst_PROGRAMS += %D%/train
+tests_bench_train_SOURCES = %D%/train.c
+tests_bench_train_LDADD = libbackplane.la
+EXTRA_DIST += %D%/train.py
+.PHONY: bench-train
+bench-train: all
+	@BACKPLANE_SYSCONFDIR='$(abs_top_builddir)/conf/uninstalled' OMP_NUM_THREADS=2 \
+		$(PYTHON) $(srcdir)/%D%/train.py '$(abs_top_builddir)/%D%/train'

@@ -6,6 +6,7 @@ script_tests += %D%/small.sh
 
 # The same for operators that no handed case covers.
 EXTRA_DIST += tests/torch/record.py tests/torch/recorded.jsonl.gz tests/torch/differ.py
+EXTRA_DIST += tests/torch/record.py tests/torch/recorded.jsonl.gz tests/torch/train_digits.py
 script_tests += tests/torch/recorded.sh
 
 # Gradients of single operators.

@@ -350,6 +350,8 @@ BP_EXPORT bp_status bp_module_add_parameter(bp_ctx *c, bp_module *m, const char 
 BP_EXPORT bp_status bp_module_add_buffer(bp_ctx *c, bp_module *m, const char *name, bp_tensor *t);
 /* Borrowed; NULL with an error that lists the nearest name. */
 BP_EXPORT bp_tensor *bp_module_get(bp_ctx *c, const bp_module *m, const char *name);
+/* Sets requires_grad of every parameter of a floating-point or complex type; buffers stay as they are. */
+BP_EXPORT bp_status bp_module_set_requires_grad(bp_ctx *c, bp_module *m, int on);
 /* Adds every tensor of a safetensors file as a parameter. */
 BP_EXPORT bp_status bp_module_load(bp_ctx *c, bp_module *m, const char *path);
 BP_EXPORT bp_status bp_module_save(bp_ctx *c, const bp_module *m, const char *path);

@@ -167,6 +167,42 @@ typedef struct {
 BP_EXPORT bp_tensor *bp_nn_loss_at(bp_ctx *c, bp_nn_loss_kind kind, bp_tensor *x, bp_tensor *target,
                                    const bp_nn_loss_options *o, size_t osize);
 
+/* -- optimizers ---------------------------------------------------------------------------------------------------- */
+
+typedef struct bp_nn_optimizer bp_nn_optimizer;
+typedef enum { BP_NN_SGD, BP_NN_ADAM, BP_NN_ADAMW } bp_nn_optimizer_kind;
+
+typedef struct {
+    double lr;               /* 1e-3 */
+    double weight_decay;     /* 0; of adamw: 1e-2 */
+    double momentum;         /* of sgd: 0 */
+    double dampening;        /* of sgd: 0 */
+    int32_t nesterov;        /* of sgd */
+    double beta1, beta2;     /* of adam and adamw: 0.9, 0.999 */
+    double eps;              /* of adam and adamw: 1e-8 */
+    int32_t amsgrad;         /* of adam and adamw */
+    int32_t maximize;
+    const char *backend;     /* the step is one captured function, for this backend; NULL: the config's default */
+    int32_t disable;         /* 1: the step runs as it is */
+} bp_nn_optimizer_options;
+
+/* PyTorch's SGD, Adam or AdamW over the parameters that m has now. What it keeps of each is in a module of its own,
+ * under PyTorch's names ("fc.weight.exp_avg"). owner: the caller, one thread at a time. NULL: the context says why. */
+BP_EXPORT bp_nn_optimizer *bp_nn_optimizer_new_at(bp_ctx *c, bp_nn_optimizer_kind kind, bp_module *m,
+                                                  const bp_nn_optimizer_options *o, size_t osize);
+BP_EXPORT void bp_nn_optimizer_unref(bp_nn_optimizer *o);
+/* One step: each parameter that has a gradient is written in place; those without are left alone, as in PyTorch. A new
+ * parameter with a gradient compiles the step again; another learning rate does not. All or nothing. */
+BP_EXPORT bp_status bp_nn_optimizer_step(bp_ctx *c, bp_nn_optimizer *o);
+/* Drops the gradients of all parameters. */
+BP_EXPORT void bp_nn_optimizer_zero_grad(bp_ctx *c, bp_nn_optimizer *o);
+BP_EXPORT void bp_nn_optimizer_set_lr(bp_nn_optimizer *o, double lr);
+/* What it keeps, for bp_module_save and bp_module_load; borrowed. A tensor is there from its parameter's first step on,
+ * or from a load before it. */
+BP_EXPORT bp_module *bp_nn_optimizer_state(bp_nn_optimizer *o);
+/* The callable of the step, for bp_stats and bp_print_explain; borrowed. */
+BP_EXPORT bp_callable *bp_nn_optimizer_callable(bp_nn_optimizer *o);
+
 /* -- the names to call: they write down the place, and how large the caller's options are -------------------------- */
 
 #define BP_NN_SITE_(c) bp_site_((c), __FILE__, __LINE__)
@@ -210,6 +246,8 @@ BP_EXPORT bp_tensor *bp_nn_loss_at(bp_ctx *c, bp_nn_loss_kind kind, bp_tensor *x
     (BP_NN_SITE_(c), bp_nn_encoder_layer_at((c), (f), (m), (name), (x), __VA_ARGS__, sizeof(bp_nn_encoder_options)))
 #define bp_nn_loss(c, kind, x, target, ...) \
     (BP_NN_SITE_(c), bp_nn_loss_at((c), (kind), (x), (target), __VA_ARGS__, sizeof(bp_nn_loss_options)))
+#define bp_nn_optimizer_new(c, kind, m, ...) \
+    bp_nn_optimizer_new_at((c), (kind), (m), __VA_ARGS__, sizeof(bp_nn_optimizer_options))
 
 BP_EXTERN_C_END
 #endif
