@@ -1,8 +1,8 @@
 /* Recording: a call whose result requires grad becomes a node, between its arguments' history and its results'.
  *
  * The tape acts at the bottom of the stack, or as a mode over a recorder. Edges are taken and arguments saved before
- * the call, since it may write them; results are saved after it. A composite runs its parts instead, each of which comes
- * back here. */
+ * the call, since it may write them; results are saved after it. A composite runs its parts instead, each of which
+ * comes back here. */
 #include "host/grad/tape_node.h"
 #include "host/op/rows.h"
 #include "host/op/run.h"

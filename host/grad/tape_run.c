@@ -102,7 +102,8 @@ static bp_status run_own(bp_ctx *c, tape_node *n, bp_tensor *const *grads, bp_te
 static bp_status not_differentiable(bp_ctx *c, const tape_node *n)
 {
     const char *reason = n->op ? grad_none_of(n->op) : NULL;
-    ctx_fail(c, BP_UNIMPLEMENTED, "there is no derivative of %s%s%s", n->label, reason ? ": " : "", reason ? reason : "");
+    ctx_fail(c, BP_UNIMPLEMENTED, "there is no derivative of %s%s%s", n->label, reason ? ": " : "",
+             reason ? reason : "");
     if (n->file)
         diag_detail(&c->diag, "It was called at %s:%d.", n->file, (int)n->line);
     return c->diag.code;

@@ -48,7 +48,7 @@ struct bp_tensor {
     bp_dim inline_dims[2 * TENSOR_INLINE_RANK];
     uint32_t fake_id;           /* the tracer's handle number; 0: not a fake of a live capture */
     uint32_t trace_epoch;       /* which capture it belongs to */
-    struct bp_tensor *base;     /* of a view: the tensor that it and the other views of it go back to; counted, or NULL */
+    struct bp_tensor *base;     /* of a view: the root of all views of that memory; counted, or NULL */
     void *grad;                 /* the tape's, opaque here */
     void (*grad_destroy)(void *grad);
     const char *file;           /* where it was made, or NULL */

@@ -206,7 +206,7 @@ static bp_status run(grad_case *g)
     return graph_run(g->k->c, k->gm, k->inputs, k->ninputs, g->outputs, g->noutputs, NULL, NULL);
 }
 
-/* -- what was recorded is not always a derivative ------------------------------------------------------------------- */
+/* -- what was recorded is not always a derivative ------------------------------------------------------------------ */
 
 enum { MOST_ELEMENTS = 256 };
 

@@ -164,8 +164,8 @@ enum {
     BP_ALLOW_UNUSED = 4  /* bp_grad: an input that no gradient flows to gets NULL, and is no error */
 };
 
-/* Runs backward from t, and adds to `.grad` of every leaf that requires grad. grad: t's own gradient, of its shape; NULL:
- * 1, for a t of one real number.
+/* Runs backward from t, and adds to `.grad` of every leaf that requires grad. grad: t's own gradient, of its shape;
+ * NULL: 1, for a t of one real number.
  * errors: INVALID_ARGUMENT: t does not require grad, or grad does not fit; FAILED_PRECONDITION: what was saved was
  * written in place since, or freed by an earlier backward; UNIMPLEMENTED: an operator that has no derivative, by name.
  * What had been added before stays. */
