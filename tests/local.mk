@@ -39,6 +39,7 @@ tests_unit_compile_test_random_SOURCES = %D%/unit/compile/test_random.c %D%/unit
 unit_tests += %D%/unit/grad/test_joint
 unit_tests += %D%/unit/grad/test_maxflow
 unit_tests += %D%/unit/grad/test_partition
+unit_tests += %D%/unit/grad/test_rows
 unit_tests += %D%/unit/grad/test_tape
 unit_tests += %D%/unit/grad/test_tape_calls
 unit_tests += %D%/unit/grad/test_tape_fake
