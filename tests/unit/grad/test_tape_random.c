@@ -1,5 +1,5 @@
-/* Random programs of operators, views and writes in place: gradients by the tape are those of central differences of the
- * same program. Every written value goes through sin, so that nothing grows. A program that eager refuses (a saved
+/* Random programs of operators, views and writes in place: gradients by the tape are those of central differences of
+ * the same program. Every written value goes through sin, so that nothing grows. A program that eager refuses (a saved
  * tensor is written, a view of a leaf) proves nothing and is counted: most must not be. */
 #include "tests/unit/grad/fixture.h"
 
