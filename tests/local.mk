@@ -147,12 +147,14 @@ TEST_EXTENSIONS = .sh .py
 LOG_DRIVER = $(SHELL) $(top_srcdir)/tests/driver
 SH_LOG_DRIVER = $(LOG_DRIVER)
 PY_LOG_DRIVER = $(LOG_DRIVER)
+# Threads that wait sleep: tests run side by side, and idle threads that spin would take the cores of the others.
 AM_TESTS_ENVIRONMENT = \
 	top_srcdir='$(abs_top_srcdir)'; export top_srcdir; top_builddir='$(abs_top_builddir)'; export top_builddir; \
 	BP_CLI='$(abs_top_builddir)/backplane'; export BP_CLI; CC='$(CC)'; export CC; CXX='$(CXX)'; export CXX; \
 	ASAN_OPTIONS='detect_stack_use_after_return=1:strict_string_checks=1'; export ASAN_OPTIONS; \
 	LSAN_OPTIONS='suppressions=$(abs_top_srcdir)/conf/suppressions/leak:print_suppressions=0'; export LSAN_OPTIONS; \
 	UBSAN_OPTIONS='print_stacktrace=1'; export UBSAN_OPTIONS; \
+	OMP_WAIT_POLICY=passive; export OMP_WAIT_POLICY; \
 	TSAN_OPTIONS='suppressions=$(abs_top_srcdir)/conf/suppressions/thread:halt_on_error=0'; export TSAN_OPTIONS;
 
 # The sum over all runners of the last `make check`: failed tests by name, then `N passed, N failed`; sum-all counts
