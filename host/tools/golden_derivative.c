@@ -233,6 +233,53 @@ static bp_status along_gradients(proof *f, const tensor_list *g, double *sum, do
     return c->diag.code;
 }
 
+/* -- on fakes: a derivative reads metadata alone ------------------------------------------------------------------- */
+
+static bp_status fake_gradients(proof *f, tensor_list *g)
+{
+    bp_ctx *c = f->p.k->c;
+    taped t = {0};
+    bp_status s = point_run(&f->p, 0, &t.leaves, &t.results);
+    for (uint32_t i = 0; i < t.results.len && !s; i++)
+        s = push(c, &t.w, i < f->w.len && f->w.at[i] ? point_fake(c, t.results.at[i]) : NULL);
+    if (!s)
+        s = gradients(c, &t, 0, g);
+    taped_clear(&t);
+    return s;
+}
+
+static bool same_form(const bp_tensor *a, const bp_tensor *b)
+{
+    bool same = (!a && !b) || (a && b && a->rank == b->rank && a->dtype == b->dtype);
+    for (uint32_t d = 0; same && a && d < a->rank; d++)
+        same = tensor_dim(a, d) == tensor_dim(b, d);
+    return same;
+}
+
+/* Whether gradients come out of fakes as they do of tensors. Sizes that depend on data are none of a derivative's. */
+static bool holds_on_fakes(proof *f, const tensor_list *real)
+{
+    bp_ctx *c = f->p.k->c;
+    dispatch_mode fake, tape;
+    tensor_list g = {0};
+    mode_init_fake(&fake);
+    tape_mode_init(&tape);
+    mode_push(c, &fake);
+    mode_push(c, &tape);
+    f->p.fakes = true;
+    bp_status s = fake_gradients(f, &g);
+    f->p.fakes = false;
+    mode_pop(c, &tape);
+    mode_pop(c, &fake);
+    bool same = s == BP_FAILED_PRECONDITION || s == BP_OK;
+    for (uint32_t i = 0; s == BP_OK && i < real->len && same; i++)
+        same = same_form(i < g.len ? g.at[i] : NULL, real->at[i]);
+    if (s == BP_FAILED_PRECONDITION)
+        diag_clear(&c->diag);
+    tensor_list_clear(&g);
+    return same;
+}
+
 /* -- one attempt --------------------------------------------------------------------------------------------------- */
 
 typedef struct { outcome first, second; bool moved, has_second; char text[300]; } attempt;
@@ -257,6 +304,12 @@ static bp_status prove_first(proof *f, attempt *a)
         a->first = compare(f, value_of_results, want, terms, &got);
         a->moved = terms > 1e-7;
         say(a, "the derivative", want, got);
+        if (a->first == AGREES && !holds_on_fakes(f, &g)) {
+            a->first = DIFFERS;
+            snprintf(a->text, sizeof a->text, "the derivative of fakes is another: %.200s",
+                     ctx_ok(c) ? "sizes or types differ" : c->diag.message);
+            diag_clear(&c->diag);
+        }
     }
     tensor_list_clear(&g);
     taped_clear(&t);

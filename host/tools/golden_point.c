@@ -44,6 +44,13 @@ static bp_tensor *like(bp_ctx *c, const bp_tensor *t)
     return tensor_contiguous_new(c, (bp_dtype)t->dtype, t->rank, sizes);
 }
 
+bp_tensor *point_fake(bp_ctx *c, const bp_tensor *t)
+{
+    tensor_meta m;
+    tensor_get_meta(t, &m);
+    return tensor_new_fake(c, &m);
+}
+
 /* From -1 to 1. */
 static double draw(point *p)
 {
@@ -280,7 +287,8 @@ static bool substitute(substitution *s, const bp_value *v, bp_value *out)
     *out = *v;
     if (v->kind == BP_VALUE_TENSOR && is_wide(v->v.tensor)) {
         const point_float *f = &s->p->floats.at[s->next++];
-        bp_tensor *t = scope_own(c, point_shift(c, f->at, f->along, s->t));
+        bp_tensor *t = s->p->fakes ? point_fake(c, f->at) : point_shift(c, f->at, f->along, s->t);
+        t = scope_own(c, t);
         if (t && s->taped && !point_is_held(f))
             bp_tensor_set_requires_grad(c, t, 1);
         if (s->leaves && t && !vec_push(s->leaves, point_is_held(f) ? NULL : tensor_ref(t)))

@@ -23,6 +23,7 @@ typedef struct {
     const op_row *row;
     const bp_value *args; /* one a schema argument; types are float64 and complex128 */
     VEC(point_float) floats;
+    bool fakes;           /* floats are fakes: metadata alone are computed */
     uint64_t seed, rng_offset, random; /* the generator's state for each run; ours */
 } point;
 
@@ -42,6 +43,8 @@ static inline double *numbers(const bp_tensor *t) { return tensor_ptr(t); }
 bp_tensor *point_plain(bp_ctx *c, bp_tensor *t);
 /* A random tensor of t's form, 0 where t is not finite. A new reference. */
 bp_tensor *point_weights(point *p, const bp_tensor *t);
+/* A fake of t's metadata, a new reference. */
+bp_tensor *point_fake(bp_ctx *c, const bp_tensor *t);
 /* at + t along, a new reference. */
 bp_tensor *point_shift(bp_ctx *c, const bp_tensor *at, const bp_tensor *along, double t);
 /* The sum of a b, and of |a b|; not finite ones of b are left out if `finite`. */

@@ -198,8 +198,9 @@ static bp_tensor *body_cosine_similarity(work *w, const op_row *op, const bp_val
     if (!x || !y || layout_broadcast(w->c, x->rank, x->sizes, y->rank, y->sizes, sizes) != BP_OK)
         return NULL;
     uint32_t rank = x->rank > y->rank ? x->rank : y->rank;
-    x = work_expand(w, x, rank, sizes);
-    y = work_expand(w, y, rank, sizes);
+    bp_value both = value_dims(w->c, sizes, rank);
+    x = CALL(expand_default, T(x), both, value_bool(false));
+    y = CALL(expand_default, T(y), both, value_bool(false));
     if (!x || !y)
         return NULL;
     bp_tensor *product = CALL(mul_tensor, T(directed(w, x, dim, a[3])), T(directed(w, y, dim, a[3])));
