@@ -50,6 +50,7 @@ unit_tests += %D%/unit/import/test_npy
 unit_tests += %D%/unit/import/test_safetensors
 unit_tests += %D%/unit/nn/test_nn
 unit_tests += %D%/unit/pass/test_formula
+unit_tests += %D%/unit/pass/test_passes
 unit_tests += %D%/unit/sym/test_dim
 unit_tests += %D%/unit/tensor/test_dlpack
 unit_tests += %D%/unit/tensor/test_dtype

@@ -95,7 +95,7 @@ static node_id source_of(const graph *g, node_id n)
 
 typedef struct { uint32_t taken, left; node_id first_left; char why[600]; } tally; /* why: of the first that is left */
 
-static bool ask_node(const link_view *v, node_id n, char *why, size_t cap)
+static bool ask_one(const link_view *v, node_id n, char *why, size_t cap)
 {
     char said[400] = "";
     fp_word word = protect_begin();
@@ -111,6 +111,19 @@ static bool ask_node(const link_view *v, node_id n, char *why, size_t cap)
     snprintf(said, sizeof said, "backend \"%s\": %.200s; it is read as 0", v->record.b->name, why);
     backend_warn_once(v->record.b->room, said);
     return false;
+}
+
+/* A call that was decomposed for the link is taken when all its parts are. */
+static bool ask_node(const link_view *v, node_id n, char *why, size_t cap)
+{
+    const graph *g = &v->gm->g;
+    bool whole = n < g->nodes.len && graph_get(g, n)->op;
+    if (whole || !v->origin)
+        return ask_one(v, n, why, cap);
+    for (node_id m = g->first; m; m = graph_get(g, m)->next)
+        if (m < v->norigins && v->origin[m] == n && !ask_one(v, m, why, cap))
+            return false;
+    return true;
 }
 
 /* Asks for each node that is left. */
@@ -223,6 +236,10 @@ static bp_status ask_link(assignment *a, uint32_t i, bool can_cut, uint32_t *lef
     a->views[i] = link_view_new(a->c, a->ch, b, a->gm, a->asked);
     if (!a->views[i])
         return a->c->diag.code;
+    if (a->views[i]->unfit) {
+        pass_over(a, l->name, BP_UNIMPLEMENTED, a->views[i]->unfit);
+        return chain_is_strict(a->ch) ? trail_end(a->trail, l->name, BP_UNIMPLEMENTED, a->views[i]->unfit) : BP_OK;
+    }
     if (b->info.supports && a->ncalls)
         return ask_partial(a, i, can_cut, left);
     take_rest(a, i);

@@ -41,6 +41,7 @@ void backend_print_states(buf *out)
 
 static void destroy_backend(backend *b)
 {
+    wants_free(b);
     free(b->name);
     free(b->tags);
     free(b->origin);
@@ -303,7 +304,8 @@ int32_t backend_graph_kind(const backend *b)
     const char *text = config_backend_str(b->section, KEY_GRAPH);
     if (*text && config_parse_value(config_key_row(KEY_GRAPH), text, &number, why, sizeof why))
         return KINDS[number];
-    return b->info.graph != BP_GRAPH_UNSET ? b->info.graph : BP_GRAPH_CAPTURED;
+    int32_t wanted = backend_wanted_graph(b);
+    return wanted != BP_GRAPH_UNSET ? wanted : BP_GRAPH_CAPTURED;
 }
 
 static void print_option(const bp_option_row *o, buf *out)

@@ -41,14 +41,23 @@ bool chain_is_strict(const chain *ch);
 BP_PRINTF(2, 3) void chain_warn(const chain *ch, const char *fmt, ...); /* as the policy says; once a text */
 
 /* A backend's view of a graph: a copy to read and edit, and the record that services need. */
-typedef struct { bp_graph_module *gm; compile_record record; bp_inputs inputs; } link_view;
+typedef struct {
+    bp_graph_module *gm;
+    compile_record record;
+    bp_inputs inputs;
+    node_id *origin;   /* of a graph in core ATen: by node id, the call of the graph that it is a part of; else NULL */
+    uint32_t norigins;
+    char *unfit;       /* why the graph cannot be what the backend wants; NULL: it is */
+} link_view;
 /* asked: whose options are the callable's. NULL: out of memory. */
 link_view *link_view_new(bp_ctx *c, const chain *ch, backend *b, const bp_graph_module *gm,
                          const bp_graph_module *asked);
 void link_view_destroy(link_view *v); /* NULL: nothing */
 /* Calls the backend's compile, protected, under its lock. NULL: out says why; the context is clean. */
 bp_compiled *link_compile(link_view *v, answer *out);
-/* "captured", "functional" or "core" graphs: whether this one is what the backend wants. */
+/* core.c: makes a view's graph what a backend that wants core ATen asked for, and verifies it. */
+bp_status link_view_make_core(bp_ctx *c, link_view *v);
+/* "captured", "functional" or "core" graphs: whether this one is what the backend wants, or can be made so. */
 bool link_takes_kind(const backend *b, const graph *g, char *why, size_t cap);
 
 /* program.c: for the composer's service. */

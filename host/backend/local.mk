@@ -1,5 +1,5 @@
 libhost_la_SOURCES += \
-	%D%/backend.h %D%/program.h %D%/states.def %D%/config.h %D%/config_keys.def %D%/config.c %D%/config_read.c \
+	%D%/backend.h %D%/program.h %D%/states.def %D%/config.h %D%/config_keys.def %D%/config.c %D%/config_read.c %D%/core.c \
 	%D%/room.h %D%/backend.c %D%/registry.c %D%/resolve.c %D%/protect.h %D%/protect.c %D%/builtin.h %D%/builtin.c \
 	%D%/elf.h %D%/elf.c %D%/policy.h %D%/policy.c %D%/probe.h %D%/probe.c %D%/probe_store.c %D%/load.c \
 	%D%/compiled.h %D%/compiled.c %D%/service.h %D%/service.c %D%/service_graph.c %D%/service_run.c \

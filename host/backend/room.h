@@ -33,6 +33,7 @@ struct backend {
     serial *lock;                  /* around init and compile: one a compile function, whoever names it */
     char said[BACKEND_SAID];       /* what its init said; under the lock */
     uint32_t forks;                /* protect_forks() when it was loaded or registered */
+    _Atomic(struct wants *) wants; /* core.c: its own decompositions; NULL: none */
 };
 
 typedef struct backend_room {
@@ -87,6 +88,9 @@ bool backend_warn_once(backend_room *room, const char *text);
 void backend_over_released(backend *b, const char *what);
 /* Keeps a released object's memory for a while, so that a plugin that uses it again is told and does no harm. */
 void backend_bury(backend_room *room, struct bp_compiled *k);
+/* core.c */
+void wants_free(backend *b);
+int32_t backend_wanted_graph(const backend *b); /* what it said itself; BP_GRAPH_UNSET: nothing */
 /* service.c */
 void service_fill(host_table *t, backend *b);
 #endif

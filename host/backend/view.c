@@ -62,6 +62,8 @@ static bp_status fill(bp_ctx *c, link_view *v, const bp_graph_module *gm, const 
     TRY(graph_clone(c, &gm->g, &v->gm->g));
     TRY(copy_constants(c, gm, v->gm));
     TRY(copy_options(c, b, asked, v->gm));
+    if (backend_graph_kind(b) == BP_GRAPH_CORE)
+        TRY(link_view_make_core(c, v));
     TRY(list_nodes(c, v));
     v->inputs = (bp_inputs){v->gm->host, v->gm, v->record.placeholders, v->record.nplaceholders};
     v->gm->backend = &v->record;
@@ -96,6 +98,8 @@ void link_view_destroy(link_view *v)
     vec_fini(&v->record.constants);
     free(v->record.order);
     free(v->record.placeholders);
+    free(v->origin);
+    free(v->unfit);
     free(v);
 }
 
@@ -114,8 +118,7 @@ bool link_takes_kind(const backend *b, const graph *g, char *why, size_t cap)
     int32_t kind = backend_graph_kind(b);
     for (node_id n = g->first; kind != BP_GRAPH_CAPTURED && n; n = graph_get(g, n)->next) {
         const graph_node *node = graph_get(g, n);
-        bool is_foreign = kind == BP_GRAPH_CORE && node->row && !(node->row->flags & OP_CORE);
-        if (node->op != BP_NODE_CALL_FUNCTION || (!writes(node->row) && !is_foreign))
+        if (node->op != BP_NODE_CALL_FUNCTION || !writes(node->row))
             continue;
         snprintf(why, cap, "it wants %s graphs, and node \"%s\" is %s",
                  kind == BP_GRAPH_CORE ? "core" : "functional", node->name, node->target);
@@ -235,6 +238,11 @@ bp_compiled *link_compile(link_view *v, answer *out)
     bool is_serial = !(b->info.flags & BP_CONCURRENT_COMPILE);
     char what[80];
     *out = (answer){0};
+    if (v->unfit) {
+        out->code = BP_UNIMPLEMENTED;
+        snprintf(out->text, sizeof out->text, "%s", v->unfit);
+        return NULL;
+    }
     if (!may_run_here(b, out))
         return NULL;
     snprintf(what, sizeof what, "backend \"%s\"", b->name);

@@ -183,7 +183,10 @@ bp_status decomp_call(bp_ctx *c, const decomp_row *row, op_call *k)
     k->nargs = k->op->schema->nargs;
     k->returns_list = gives_list(k->op);
     scope_push(c);
-    bp_status st = row->text ? run_formula(c, row, k) : row->body ? run_body(c, row, k) : run_many(c, row, k);
+    bp_status st = row->give   ? row->give(c, row->user, k->args, k)
+                   : row->text ? run_formula(c, row, k)
+                   : row->body ? run_body(c, row, k)
+                               : run_many(c, row, k);
     scope_pop(c);
     if (st == BP_OK)
         return BP_OK;

@@ -26,7 +26,9 @@ typedef struct {
     bool composite, wide;
     bool lone;             /* body is the kernel's: its result is laid out as the kernel's, and aliases nothing */
     const formula *parsed; /* of text; NULL: parsed at first use, for rows of the table */
-    const void *user;      /* what a backend gave (host/pass/table.h), or NULL */
+    /* Of a backend: it gives the results, as parts_fn does; `user` is its own. Or NULL. */
+    bp_status (*give)(bp_ctx *c, const void *user, const bp_value *args, op_call *k);
+    const void *user;
 } decomp_row;
 
 /* The table's row; NULL: there is none. In-place and out= operators have none: their functional rows do. */

@@ -48,7 +48,7 @@ static const decomp_row *row_for(const decompose_options *o, const op_row *op)
     if (!row && (op->flags & OP_CORE))
         return NULL;
     row = row ? row : decomp_of(op);
-    return row && !row->kept ? row : NULL;
+    return row && !row->kept ? row : NULL; /* a core operator only by a row of the backend's own */
 }
 
 /* -- tensors and their nodes --------------------------------------------------------------------------------------- */
@@ -83,6 +83,8 @@ static bp_status put(decomposer *d, node_id n)
     TRY(graph_status(d->c, &d->gm->g));
     const graph_node *of = graph_get(d->from, d->at);
     graph_move_before(&d->gm->g, n, d->at);
+    if (d->o && d->o->made)
+        d->o->made(d->o->arg, d->at, n);
     graph_set_site(&d->gm->g, n, of->file, of->line);
     return graph_status(d->c, &d->gm->g);
 }
@@ -561,8 +563,8 @@ static bool is_core(const decompose_options *o, const graph_node *n)
 {
     if (n->op != BP_NODE_CALL_FUNCTION || !n->row)
         return true;
-    const decomp_row *row = decomp_of(n->row);
-    return (n->row->flags & OP_CORE) || (row && row->kept) || wanted_whole(o, n->row);
+    const decomp_row *row = decomp_of(n->row), *own = o && o->row_of ? o->row_of(o->arg, n->row) : NULL;
+    return (n->row->flags & OP_CORE) || (row && row->kept) || (own && own->kept) || wanted_whole(o, n->row);
 }
 
 bp_status pass_verify_core(bp_ctx *c, bp_graph_module *gm, void *arg)

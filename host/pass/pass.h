@@ -19,6 +19,8 @@ typedef struct {
     const char *const *whole;  /* targets that are wanted whole, NULL-terminated; NULL: none */
     /* Asked before the table; NULL: the table alone. Gives a row that stands in for the table's, or NULL. */
     const decomp_row *(*row_of)(void *arg, const op_row *op);
+    /* NULL, or told of each node that is made, and of the call in whose place it stands. */
+    void (*made)(void *arg, node_id of, node_id n);
     void *arg;
 } decompose_options;
 /* Decomposes until only these are left. An operator with no row that is neither core nor KEPT stays, and is what

@@ -330,6 +330,28 @@ BP_EXPORT bp_status bp_register_backend_at(bp_ctx *c, const char *name, bp_compi
 #define bp_register_debug_backend(c, fn) bp_register_backend_at((c), #fn, (fn), NULL, "debug", __FILE__, __LINE__)
 #define bp_register_experimental_backend(c, fn) \
     bp_register_backend_at((c), #fn, (fn), NULL, "experimental", __FILE__, __LINE__)
+/* How a backend wants an operator decomposed: a formula over its schema's arguments ("mul.Tensor(self, sigmoid(self))",
+ * several results as "(a, b)"), or a function that calls operators and gives nout tensors, which belong to the scope.
+ * Neither: the operator stays as it is. */
+typedef struct {
+    const char *target;  /* "aten.silu.default" */
+    const char *formula; /* or NULL */
+    bp_status (*fn)(bp_ctx *c, const bp_value *args, uint32_t nargs, bp_tensor **out, uint32_t nout); /* or NULL */
+} bp_decomposition;
+/* What a backend that was registered from C wants of the graphs that it gets. */
+typedef struct {
+    uint32_t size;                          /* sizeof, by the caller */
+    int32_t graph;                          /* BP_GRAPH_*; unset: captured */
+    const char *const *whole_ops;           /* targets that are not to be decomposed, NULL-terminated; NULL: none */
+    const bp_decomposition *decompositions; /* stand before the host's; the last one's target is NULL; NULL: none */
+    /* Or a function that gives them: called once, when the first graph is decomposed for the backend. */
+    const bp_decomposition *(*give_decompositions)(void *arg);
+    void *arg;
+} bp_backend_wants;
+/* Everything that it points to lives as long as the runtime. Called again, the last call holds for later compiles.
+ * errors: NOT_FOUND: no backend of that name was registered from C; INVALID_ARGUMENT: an unknown target, a formula that
+ * is wrong (of a list; what a function gives is checked at the first compile, which the backend then does not take). */
+BP_EXPORT bp_status bp_set_backend_wants(bp_ctx *c, const char *name, const bp_backend_wants *wants);
 /* NULL restores the config's default. */
 BP_EXPORT bp_status bp_set_default_backend(bp_ctx *c, const char *name);
 BP_EXPORT const char *bp_default_backend(bp_ctx *c);
