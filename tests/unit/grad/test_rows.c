@@ -39,7 +39,7 @@ static void factors_beside_a_result_require_no_grad(void **state)
     assert_false(bp_tensor_requires_grad(log.at[2]));
 }
 
-/* -- where PyTorch's answer is another ------------------------------------------------------------------------------ */
+/* -- where PyTorch's answer is another ----------------------------------------------------------------------------- */
 
 static void what_is_overwritten_by_strides_gets_nothing(void **state)
 {
@@ -60,7 +60,7 @@ static void the_gradient_of_a_singular_matrixs_determinant_is_finite(void **stat
     assert_true(isfinite(bp_item(c, bp_sum(c, GRAD(a))).v.f[0]));
 }
 
-/* -- what is saved -------------------------------------------------------------------------------------------------- */
+/* -- what is saved ------------------------------------------------------------------------------------------------- */
 
 static bp_tensor *normalized(bp_tensor *x, bp_tensor *mean, bp_tensor *var, int training)
 {
@@ -88,7 +88,7 @@ static void statistics_that_were_used_must_stay(void **state)
     FAILS(BP_FAILED_PRECONDITION, "\"running_var\"");
 }
 
-/* -- no elements ---------------------------------------------------------------------------------------------------- */
+/* -- no elements --------------------------------------------------------------------------------------------------- */
 
 static void gradients_of_nothing_are_empty_or_zero(void **state)
 {
