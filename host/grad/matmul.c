@@ -145,3 +145,29 @@ bp_status derive_flash_attention(bp_ctx *c, grad_call *g)
             grad_give(g, into[i], out[i]);
     return grad_done(c);
 }
+
+/* -- groups of rows ------------------------------------------------------------------------------------------------ */
+
+/* Which rows belong to which group: (groups, rows, 1). */
+static bp_tensor *members(bp_ctx *c, bp_tensor *ends, bp_dim rows)
+{
+    bp_tensor *row = bp_aten_arange_default(c, bp_scalar_dim(rows), BP_I64, 0, tensor_device(ends), (bp_scalar){0});
+    bp_tensor *before = bp_aten_lt_tensor(c, row, bp_aten_unsqueeze_default(c, ends, -1));
+    bp_tensor *none = bp_aten_zeros_default(c, BP_DIMS(1, rows), BP_BOOL, 0, tensor_device(ends), (bp_scalar){0});
+    bp_tensor *earlier = bp_aten_cat_default(c, BP_TENSORS(none, grad_slice(c, before, 0, 0, -1)), 0);
+    bp_tensor *own = bp_aten_logical_and_default(c, before, bp_aten_logical_not_default(c, earlier));
+    return bp_aten_unsqueeze_default(c, own, -1);
+}
+
+bp_status derive_grouped_mm(bp_ctx *c, grad_call *g)
+{
+    bp_tensor *grad = g->grads[0], *input = grad_tensor(g, "input"), *ends = grad_tensor(g, "offs");
+    if (grad_needs(g, "input"))
+        grad_give(g, "input", GRAD_OP(c, transformers_grouped_mm_fallback_default, value_tensor(grad),
+                                      value_tensor(grad_mh(c, grad_tensor(g, "weight"))), value_tensor(ends)));
+    if (grad_needs(g, "weight") && !dim_is(grad_size(ends, 0), 0)) {
+        bp_tensor *own = bp_aten_where_scalarother(c, members(c, ends, grad_size(input, 0)), grad, bp_scalar_int(0));
+        grad_give(g, "weight", grad_mm(c, grad_mh(c, input), own));
+    }
+    return grad_done(c);
+}

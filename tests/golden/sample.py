@@ -60,13 +60,15 @@ def cases():
     yield "linalg_pinv.atol_rtol_float", [floats(3, 2)], {"rtol": number(1e-12)}
     yield "cosine_embedding_loss.default", [floats(4, 3), floats(4, 3), tensor([4], [1.0, -1, 1, -1]), number(-0.9)], {}
     yield "log_sigmoid_forward.default", [floats(5, low=-3, high=3)], {}
+    yield "transformers.grouped_mm_fallback.default", [floats(5, 2), floats(3, 2, 3),
+                                                       tensor([3], [2, 2, 4], "int32")], {}
 
 
 def main():
     here = os.path.dirname(os.path.abspath(__file__))
     with open(os.path.join(here, "derivatives.jsonl"), "w", encoding="utf-8") as f:
         for op, args, kwargs in cases():
-            f.write(json.dumps({"op": "aten." + op, "args": args, "kwargs": kwargs}) + "\n")
+            f.write(json.dumps({"op": op if op.count(".") == 2 else "aten." + op, "args": args, "kwargs": kwargs}) + "\n")
 
 
 main()
