@@ -558,7 +558,8 @@ PART(masked_fill)
         v = T(part_cast(w, v.v.tensor, (bp_dtype)x->dtype));
     else
         v = T(CALL(full_default, value_list(NULL, 0), v, value_dtype((bp_dtype)x->dtype)));
-    return CALL(where_self, a[1], v, a[0]);
+    bp_tensor *t = CALL(where_self, a[1], v, a[0]);
+    return !t || tensor_is_contiguous(t) ? t : copied(w, t); /* as the kernel lays it out */
 }
 
 /* Every index inside the mask, 0 outside. */
