@@ -1,5 +1,6 @@
-/* Gradients of a graph case: its recorded inputs require grad, it runs under the tape or compiled, and backward from the recorded
- * gradients of its outputs must give the recorded gradients of its inputs. No gradient is None, not zeros. */
+/* Gradients of a graph case: its recorded inputs require grad, it runs under the tape or compiled, and backward from
+ * the recorded gradients of its outputs must give the recorded gradients of its inputs. No gradient is None, not
+ * zeros. */
 #include "host/grad/tape.h"
 #include "host/tools/golden_case.h"
 #include <math.h>

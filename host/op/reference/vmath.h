@@ -3,8 +3,8 @@
  * Each is a polynomial (least largest error on its interval, coefficients rounded to f32) around an exact reduction.
  * The same operations in the same order at every level of instructions: the bits do not depend on the processor. Errors
  * in units of the last place (tests/unit/op/test_vector.c): exp 1.0, log 0.9, tanh 1.4, erf 2.0, sigmoid 2.5 above -88,
- * below which e^-x overflows and it is 0; gelu 3.0 above 0, and 6e-8 in all below it. NaN gives NaN; infinities, zeros and their signs, overflow and subnormal
- * results are those of C. */
+ * below which e^-x overflows and it is 0; gelu 3.0 above 0, and 6e-8 in all below it. NaN gives NaN; infinities, zeros
+ * and their signs, overflow and subnormal results are those of C. */
 #ifndef HOST_OP_REFERENCE_VMATH_H
 #define HOST_OP_REFERENCE_VMATH_H
 #include "host/base/isa.h"

@@ -142,7 +142,7 @@ static inline void case_compare(fixture *f, const char *what, const case_run *e,
             if ((x[k] == x[i]) != (y[k] == y[i]))
                 case_fail("%s: values %u and %u are %sone object", what, k, i, y[k] == y[i] ? "" : "not ");
             if (bp_tensor_same_storage(x[k], x[i]) != bp_tensor_same_storage(y[k], y[i]))
-                case_fail("%s: values %u and %u %sshare memory", what, k, i, 
+                case_fail("%s: values %u and %u %sshare memory", what, k, i,
                           x[k]->store == x[i]->store ? "do not " : "");
         }
     }
