@@ -68,7 +68,8 @@ def main():
     here = os.path.dirname(os.path.abspath(__file__))
     with open(os.path.join(here, "derivatives.jsonl"), "w", encoding="utf-8") as f:
         for op, args, kwargs in cases():
-            f.write(json.dumps({"op": op if op.count(".") == 2 else "aten." + op, "args": args, "kwargs": kwargs}) + "\n")
+            target = op if op.count(".") == 2 else "aten." + op
+            f.write(json.dumps({"op": target, "args": args, "kwargs": kwargs}) + "\n")
 
 
 main()
