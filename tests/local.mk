@@ -49,6 +49,7 @@ unit_tests += %D%/unit/guard/test_guard
 unit_tests += %D%/unit/import/test_npy
 unit_tests += %D%/unit/import/test_safetensors
 unit_tests += %D%/unit/nn/test_nn
+unit_tests += %D%/unit/nn/test_optim
 unit_tests += %D%/unit/pass/test_formula
 unit_tests += %D%/unit/pass/test_passes
 unit_tests += %D%/unit/sym/test_dim
@@ -119,7 +120,8 @@ include %D%/model/local.mk
 include %D%/oom/local.mk
 
 EXTRA_DIST += %D%/unit/op/core_schemas.txt
-EXTRA_DIST += %D%/models/nn/layers.safetensors %D%/models/nn/record.py
+EXTRA_DIST += %D%/models/nn/layers.safetensors %D%/models/nn/record.py \
+	%D%/models/nn/optim.safetensors %D%/models/nn/record_optim.py
 EXTRA_DIST += %D%/models/digits/README.md %D%/models/digits/images.npy %D%/models/digits/labels.npy \
 	%D%/models/digits/logits.npy %D%/models/digits/train.py %D%/models/digits/weights.safetensors \
 	%D%/models/digits/train_images.npy %D%/models/digits/train_labels.npy %D%/models/digits/start.safetensors \

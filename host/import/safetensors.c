@@ -258,6 +258,12 @@ static bool make_tensors(reader *r)
     return true;
 }
 
+static bp_status add_loaded(bp_ctx *c, bp_module *m, const char *name, bp_tensor *t)
+{
+    return m->load_role == BP_ROLE_BUFFER ? bp_module_add_buffer(c, m, name, t)
+                                          : bp_module_add_parameter(c, m, name, t);
+}
+
 /* New names first, since adding them may fail and is then taken back; exchanging a tensor cannot fail. A name that the
  * module has as a buffer stays one. */
 static bool fill_module(reader *r, bp_module *m)
@@ -265,7 +271,7 @@ static bool fill_module(reader *r, bp_module *m)
     uint32_t before = m->entries.len;
     for (uint32_t i = 0; i < r->entries.len; i++) {
         const char *name = r->entries.at[i].name;
-        if (module_find(m, name) >= 0 || bp_module_add_parameter(r->c, m, name, r->tensors.at[i]) == BP_OK)
+        if (module_find(m, name) >= 0 || add_loaded(r->c, m, name, r->tensors.at[i]) == BP_OK)
             continue;
         module_truncate(m, before);
         return false;

@@ -180,6 +180,7 @@ static bp_status fill(bp_ctx *c, bp_nn_optimizer *o, bp_module *m)
     o->backend = o->o.backend ? strdup(o->o.backend) : NULL;
     if (!o->state || (o->o.backend && !o->backend))
         return ctx_nomem(c);
+    o->state->load_role = BP_ROLE_BUFFER;
     o->o.backend = o->backend;
     bp_compile_options how = {.backend = o->backend, .user = o, .disable = o->o.disable};
     o->step = bp_compile_at(c, run_step, &how, sizeof how, ROWS[o->kind].name, __FILE__, __LINE__);

@@ -11,6 +11,7 @@ typedef struct bp_module {
     atomic_uint refs;
     VEC(module_entry) entries;
     map names;
+    int32_t load_role; /* of a name that a file brings; 0: BP_ROLE_PARAMETER */
 } bp_module;
 
 struct bp_module *module_ref(struct bp_module *m);

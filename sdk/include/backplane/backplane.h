@@ -374,7 +374,7 @@ BP_EXPORT bp_status bp_module_add_buffer(bp_ctx *c, bp_module *m, const char *na
 BP_EXPORT bp_tensor *bp_module_get(bp_ctx *c, const bp_module *m, const char *name);
 /* Sets requires_grad of every parameter of a floating-point or complex type; buffers stay as they are. */
 BP_EXPORT bp_status bp_module_set_requires_grad(bp_ctx *c, bp_module *m, int on);
-/* Adds every tensor of a safetensors file as a parameter. */
+/* Adds every tensor of a safetensors file as a parameter; to the state of an optimizer, as a buffer. */
 BP_EXPORT bp_status bp_module_load(bp_ctx *c, bp_module *m, const char *path);
 BP_EXPORT bp_status bp_module_save(bp_ctx *c, const bp_module *m, const char *path);
 /* .npy files. owner of a loaded tensor: the scope. */
