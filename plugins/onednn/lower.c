@@ -395,7 +395,21 @@ static void add_constant(lowering *l, uint32_t node)
         l->p->gm = bp_gm_ref(l->gm);
 }
 
-/* Each output is written by a last reorder into the strides of its fake. */
+/* Lets the step that computes a value write output `index` itself. False: the value lies elsewhere or otherwise. */
+static bool write_directly(program *p, uint32_t from, const_dnnl_memory_desc_t md, uint32_t index)
+{
+    value *v = &p->values.at[from];
+    if (v->place != PLACE_ARENA || v->base || !dnnl.memory_desc_equal(v->md, md))
+        return false;
+    for (uint32_t i = from; i < p->values.len; i++)
+        if (i == from || p->values.at[i].base == from + 1) {
+            p->values.at[i].place = PLACE_OUTPUT;
+            p->values.at[i].index = index;
+        }
+    return true;
+}
+
+/* An output that its step cannot write is written by a last reorder into the strides of its fake. */
 static void add_output(lowering *l, const bp_value *item, uint32_t index, uint32_t node)
 {
     operand o;
@@ -407,7 +421,12 @@ static void add_output(lowering *l, const bp_value *item, uint32_t index, uint32
         return;
     }
     dnnl_memory_desc_t md = plain(l, &o);
-    uint32_t from = l->value_of[item->v.node], to = md ? program_value(l->p, md, PLACE_OUTPUT, index) : 0;
+    uint32_t from = l->value_of[item->v.node];
+    if (md && write_directly(l->p, from, md, index)) {
+        dnnl.memory_desc_destroy(md);
+        return;
+    }
+    uint32_t to = md ? program_value(l->p, md, PLACE_OUTPUT, index) : 0;
     if (l->status != dnnl_success || to == UINT32_MAX) {
         good(l, dnnl_out_of_memory);
         return;

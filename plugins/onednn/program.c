@@ -129,7 +129,9 @@ static bp_status bind(program *p, bp_run *r)
         value *v = &p->values.at[i];
         bp_view view = {.size = sizeof view};
         bp_status status = BP_OK;
-        if (v->place == PLACE_INPUT)
+        if (v->base && (v->place == PLACE_INPUT || v->place == PLACE_OUTPUT))
+            view.data = p->values.at[v->base - 1].data;
+        else if (v->place == PLACE_INPUT)
             status = bp_run_borrow(r, v->index, &view);
         else if (v->place == PLACE_OUTPUT)
             status = bp_run_empty(r, v->index, &view);
