@@ -225,6 +225,7 @@ static bp_status make_graph(bp_ctx *c, const bp_graph_module *from, group *g, ui
     g->gm = k.to;
     if (k.to && k.map) {
         k.to->code_id = from->code_id;
+        k.to->part = from->part;
         copy_group(&k, g);
     }
     bp_status st = k.to && k.map ? graph_status(c, &k.to->g) : ctx_nomem(c);

@@ -137,9 +137,11 @@ static bool is_mode(const char *mode)
 static bp_status check_option(bp_ctx *c, const backend *b, const char *name, const char *value)
 {
     char why[400];
-    if (judge_option(b, name, value, why, sizeof why))
+    if (b->wraps)
+        snprintf(why, sizeof why, "option \"%.100s\": its graphs are made by AOT, which has options of its own", name);
+    else if (judge_option(b, name, value, why, sizeof why))
         return BP_OK;
-    if (!backend_is_debug(b))
+    if (!b->wraps && !backend_is_debug(b))
         return ctx_fail(c, BP_INVALID_ARGUMENT, "backend \"%s\": %s", b->name, why);
     log_warn(c->rt, "backend \"%s\" ignores: %s", b->name, why);
     return BP_OK;

@@ -57,6 +57,7 @@ static bp_status fill(bp_ctx *c, link_view *v, const bp_graph_module *gm, const 
         return c->diag.code;
     v->gm->host = &b->host.api;
     v->gm->code_id = gm->code_id;
+    v->gm->part = gm->part;
     v->gm->ctx = c;
     graph_fini(&v->gm->g);
     TRY(graph_clone(c, &gm->g, &v->gm->g));
@@ -210,12 +211,21 @@ static bool constants_hold(const link_view *v, answer *out)
     return true;
 }
 
+/* The function for this part of a graph: its own, else the one for all. */
+static bp_compile_fn compile_of(const backend *b, const bp_graph_module *gm)
+{
+    bp_compile_fn own = gm->part == GM_BACKWARD    ? b->info.compile_backward
+                        : gm->part == GM_INFERENCE ? b->info.compile_inference
+                                                   : NULL;
+    return own ? own : b->compile;
+}
+
 static bp_compiled *call(link_view *v, answer *out)
 {
     bp_ctx *c = v->record.c;
     backend *b = v->record.b;
     fp_word word = protect_begin();
-    bp_compiled *k = b->compile(v->gm, &v->inputs);
+    bp_compiled *k = compile_of(b, v->gm)(v->gm, &v->inputs);
     if (protect_end(word))
         log_line(c->rt, LOG_backend, "compile of \"%s\" changed the floating-point control word; it was put back",
                  b->name);

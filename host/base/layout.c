@@ -84,6 +84,18 @@ AT(bp_compile_options, isolate, 60);
 AT(bp_compile_options, disable, 64);
 SIZE(bp_compile_options, 72);
 
+AT(bp_aot_options, name, 0);
+AT(bp_aot_options, tags, 8);
+AT(bp_aot_options, init, 16);
+AT(bp_aot_options, partition, 24);
+AT(bp_aot_options, decompose, 32);
+AT(bp_aot_options, keep_inference_input_mutations, 36);
+AT(bp_aot_options, disable_functionalization, 40);
+AT(bp_aot_options, whole_ops, 48);
+AT(bp_aot_options, pre_grad_passes, 56);
+AT(bp_aot_options, compile_region_name, 64);
+SIZE(bp_aot_options, 72);
+
 AT(bp_callable_stats, size, 0);
 AT(bp_callable_stats, graphs, 4);
 AT(bp_callable_stats, outcomes, 12);
@@ -136,4 +148,6 @@ AT(bp_backend_info, supports, 40);
 AT(bp_backend_info, whole_ops, 48);
 AT(bp_backend_info, options, 56);
 AT(bp_backend_info, describe, 64);
-SIZE(bp_backend_info, 72);
+AT(bp_backend_info, compile_backward, 72);
+AT(bp_backend_info, compile_inference, 80);
+SIZE(bp_backend_info, 88);

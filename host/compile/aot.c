@@ -122,13 +122,36 @@ static bp_status not_ahead(bp_ctx *c, aot *a, bp_graph_module *gm)
     return run_taped(c, a, gm);
 }
 
+static const struct { const char *name; pass_fn fn; } PASSES[] = {
+    {"dce", pass_dce}, {"cse", pass_cse}, {"fold_constants", pass_fold_constants},
+};
+
+pass_fn aot_pass(str name)
+{
+    for (size_t i = 0; i < sizeof PASSES / sizeof *PASSES; i++)
+        if (str_is(name, PASSES[i].name))
+            return PASSES[i].fn;
+    return NULL;
+}
+
+/* What the backend's maker asked for, on the graph before it is differentiated. */
+static bp_status run_first(bp_ctx *c, const aot *a, bp_graph_module *gm)
+{
+    str rest = str_of(a->backend->passes ? a->backend->passes : "");
+    while (rest.n) {
+        pass_fn fn = aot_pass(str_split(&rest, ','));
+        const pass p = {"a pass before the gradient", fn, NULL};
+        TRY(fn ? passes_run(c, gm, &p, 1) : BP_OK);
+    }
+    return BP_OK;
+}
+
 static bp_status simplify(bp_ctx *c, const aot *a, bp_graph_module *gm)
 {
     decompose_options whole = {.whole = a->backend->info.whole_ops};
-    bool core = a->backend->decomposes || backend_graph_kind(a->backend) == BP_GRAPH_CORE;
     const pass passes[] = {{"dce", pass_dce, NULL}, {"cse", pass_cse, NULL}, {"decompose", pass_decompose, &whole},
                            {"cse", pass_cse, NULL}, {"dce", pass_dce, NULL}};
-    return passes_run(c, gm, passes, core ? 5 : 2);
+    return passes_run(c, gm, passes, a->backend->decomposes ? 5 : 2);
 }
 
 static bp_status split(bp_ctx *c, aot *a, const joint *j)
@@ -154,6 +177,7 @@ static bp_status split(bp_ctx *c, aot *a, const joint *j)
 static bp_status compile(bp_ctx *c, aot *a, bp_graph_module *gm)
 {
     joint j;
+    TRY(run_first(c, a, gm));
     if (a->backend->kind == ORIGIN_BUILTIN && a->backend->compile == BUILTINS[0].compile && !a->backend->partition)
         return run_taped(c, a, gm);
     if (joint_trace(c, gm, a->needs, &j) != BP_OK)

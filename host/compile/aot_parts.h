@@ -2,6 +2,7 @@
 #ifndef HOST_COMPILE_AOT_PARTS_H
 #define HOST_COMPILE_AOT_PARTS_H
 #include "host/compile/aot.h"
+#include "host/pass/pass.h"
 #include <pthread.h>
 
 struct aot {
@@ -19,4 +20,6 @@ struct aot {
     pthread_mutex_t lock;        /* compiling it */
 };
 aot *aot_ref(aot *a);
+/* A host pass by name; NULL: there is none. */
+pass_fn aot_pass(str name);
 #endif

@@ -316,6 +316,8 @@ typedef struct {
     bp_ctx *c;
     const bp_graph_module *gm;
     const uint8_t *needs;
+    joint_forward forward;   /* NULL: gm itself */
+    void *arg;
     joint *j;
     recorder r;
     uint32_t nin, nout;
@@ -359,7 +361,8 @@ static bool takes_gradient(const tracing *t, uint32_t i)
 
 static bp_status run_forward(tracing *t)
 {
-    TRY(graph_run(t->c, t->gm, t->in, t->nin, t->out, t->nout, NULL, NULL));
+    TRY(t->forward ? t->forward(t->c, t->arg, t->in, t->out, t->nout)
+                   : graph_run(t->c, t->gm, t->in, t->nin, t->out, t->nout, NULL, NULL));
     t->j->last_forward = t->r.gm->g.last;
     for (uint32_t i = 0; i < t->nout; i++)
         if (takes_gradient(t, i)) {
@@ -509,11 +512,17 @@ static bp_status make_module(tracing *t)
 
 bp_status joint_trace(bp_ctx *c, const bp_graph_module *gm, const uint8_t *needs, joint *out)
 {
+    return joint_trace_call(c, gm, needs, NULL, NULL, graph_output_count(&gm->g), out);
+}
+
+bp_status joint_trace_call(bp_ctx *c, const bp_graph_module *gm, const uint8_t *needs, joint_forward forward, void *arg,
+                           uint32_t nout, joint *out)
+{
     *out = (joint){0};
     if (!ctx_ok(c))
         return c->diag.code;
-    tracing t = {.c = c, .gm = gm, .needs = needs, .j = out, .r = {.c = c, .from = gm},
-                 .nin = graph_placeholders(&gm->g, NULL, 0), .nout = graph_output_count(&gm->g)};
+    tracing t = {.c = c, .gm = gm, .needs = needs, .forward = forward, .arg = arg, .j = out,
+                 .r = {.c = c, .from = gm}, .nin = graph_placeholders(&gm->g, NULL, 0), .nout = nout};
     out->nprimals = t.nin;
     out->noutputs = t.nout;
     bp_status st = allocate(&t);

@@ -16,6 +16,11 @@ typedef struct {
 /* Traces gm, whose placeholders have metadata, on fakes: needs[i] says which placeholders require grad. Fails with
  * UNIMPLEMENTED and the operator when one cannot be differentiated. */
 bp_status joint_trace(bp_ctx *c, const bp_graph_module *gm, const uint8_t *needs, joint *out);
+/* The same for what `forward` does with fakes of the inputs: in and out are its inputs and its results, new references,
+ * as many as gm, which is empty but for placeholders with metadata, has, and as *nout says. */
+typedef bp_status (*joint_forward)(bp_ctx *c, void *arg, bp_tensor *const *in, bp_tensor **out, uint32_t nout);
+bp_status joint_trace_call(bp_ctx *c, const bp_graph_module *gm, const uint8_t *needs, joint_forward forward, void *arg,
+                           uint32_t nout, joint *out);
 void joint_fini(joint *j);
 
 /* Forward: the primals -> outputs, then saved values. Backward: saved values, then tangents -> gradients. */

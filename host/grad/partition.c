@@ -80,19 +80,21 @@ static bp_status take_value(copier *k, node_id id)
     return graph_status(k->p->c, &k->to->g);
 }
 
-static bp_graph_module *module_of(parts *p, const char *part)
+static bp_graph_module *module_of(parts *p, int32_t part)
 {
     char name[256];
     const bp_graph_module *from = p->j->gm;
-    snprintf(name, sizeof name, "%.200s_%s", from->name, part);
+    snprintf(name, sizeof name, "%.200s_%s", from->name, part == GM_FORWARD ? "forward" : "backward");
     bp_graph_module *gm = gm_new(p->c, name);
     for (uint32_t i = 0; gm && i < from->options.len; i++)
         if (gm_set_option(p->c, gm, from->options.at[i].key, from->options.at[i].value) != BP_OK) {
             gm_unref(gm);
             return NULL;
         }
-    if (gm)
+    if (gm) {
         gm->code_id = from->code_id;
+        gm->part = part;
+    }
     return gm;
 }
 
@@ -176,8 +178,8 @@ static bp_status split(parts *p, uint8_t *needed, partition *out)
 {
     copier k = {.p = p, .made = arena_array(&p->a, p->g->nodes.len, sizeof *k.made)};
     uint8_t *in_forward = arena_array(&p->a, p->g->nodes.len, 1);
-    out->forward = module_of(p, "forward");
-    out->backward = out->forward ? module_of(p, "backward") : NULL;
+    out->forward = module_of(p, GM_FORWARD);
+    out->backward = out->forward ? module_of(p, GM_BACKWARD) : NULL;
     if (!k.made || !in_forward || !out->backward)
         return ctx_nomem(p->c);
     measure(p, needed, out);

@@ -54,6 +54,9 @@ typedef struct {
     bool exact_name;
 } node_spec;
 
+/* What a graph is to its function: a segment that nobody differentiates, or one half of a segment that trains. */
+enum { GM_INFERENCE, GM_FORWARD, GM_BACKWARD };
+
 /* Handed to backends. First word: the service table. */
 struct bp_graph_module {
     const bp_host *host;
@@ -63,6 +66,7 @@ struct bp_graph_module {
     graph g;
     char *name;               /* "__compiled_fn_0" */
     uint64_t code_id;
+    int32_t part;             /* GM_* */
     map constants;            /* name of a get_attr node -> bp_tensor * (counted) */
     VEC(struct { char *key, *value; }) options;
     diag said;                /* what decline, fail or refuse recorded in this compile */

@@ -119,7 +119,7 @@ PLANTS = [  # (what, header, from, to, whether it is a break)
     ("backend_info loses a field", "plugin.h",
      r"const char \*version, \*build_id, \*vendor;", "const char *version, *build_id;", True),
     ("backend_info grows at its end", "plugin.h",
-     r"(size_t \(\*describe\)\([^;]*;)", r"\1 const char *licence;", False),
+     r"(bp_compile_fn compile_backward, compile_inference;)", r"\1 const char *licence;", False),
     ("the host's table grows at its end", "host_api.def",
      r"\Z", "BP_API_VOID(1, added_last, (const bp_host *host), (host), &host)\n", False),
     ("options of bp_compile fill their padding", "backplane.h",

@@ -18,6 +18,7 @@ SHOW(bp_complex128);
 SHOW(bp_elf_note);
 SHOW(bp_compile_options);
 SHOW(bp_callable_stats);
+SHOW(bp_aot_options);
 SHOW(bp_args);
 SHOW(bp_outputs);
 SHOW(bp_dims);

@@ -352,6 +352,35 @@ typedef struct {
  * errors: NOT_FOUND: no backend of that name was registered from C; INVALID_ARGUMENT: an unknown target, a formula that
  * is wrong (of a list; what a function gives is checked at the first compile, which the backend then does not take). */
 BP_EXPORT bp_status bp_set_backend_wants(bp_ctx *c, const char *name, const bp_backend_wants *wants);
+/* A backend made of C functions, for functions that train: a graph whose gradients are asked for is differentiated
+ * ahead of time and split; fw compiles forward graphs, bw backward graphs, inference the graphs that nobody
+ * differentiates. bw, inference NULL: fw. Functions that are compiled with it ignore options and modes of their own,
+ * with a warning. */
+typedef struct {
+    const char *name;                     /* under which it is registered; required */
+    const char *tags;                     /* as of bp_register_backend_as; NULL: none */
+    bp_init_fn init;                      /* fired whenever it is resolved; NULL: none */
+    const char *partition;                /* "default" or "min-cut"; NULL: the config's */
+    int32_t decompose;                    /* 1: joint graphs are decomposed to core ATen */
+    int32_t keep_inference_input_mutations; /* 0 or 1: graphs are functional, the call writes inputs either way */
+    int32_t disable_functionalization;    /* 0: captured graphs are functional always; 1 is refused */
+    int32_t reserved;
+    const char *const *whole_ops;         /* targets that stay whole, NULL-terminated; as long as the runtime lives */
+    const char *pre_grad_passes;          /* host passes, by commas, before gradients: dce, cse, fold_constants; NULL */
+    const char *compile_region_name;      /* for reports; NULL */
+} bp_aot_options;
+/* errors: as bp_register_backend_as; INVALID_ARGUMENT for an unknown partition or pass. */
+BP_EXPORT bp_status bp_aot_autograd_at(bp_ctx *c, bp_compile_fn fw, bp_compile_fn bw, bp_compile_fn inference,
+                                       const bp_aot_options *options, size_t options_size, const char *file,
+                                       int32_t line);
+#define bp_aot_autograd(c, fw, bw, inference, ...) /* the options: &(bp_aot_options){.name = "mine", ...} */ \
+    bp_aot_autograd_at((c), (fw), (bw), (inference), __VA_ARGS__, sizeof(bp_aot_options), __FILE__, __LINE__)
+/* The graphs of a function that trains, as canonical texts, without running it or compiling: write is told the joint
+ * graph, the forward and the backward, in this order. inputs: give sizes and types, and which require grad. partition:
+ * as in the options. Attributes and constants are constants of the graphs. errors: UNIMPLEMENTED for a function that
+ * writes in place or asks for values; INVALID_ARGUMENT when no result requires grad. */
+BP_EXPORT bp_status bp_aot_graphs(bp_ctx *c, bp_fn fn, void *user, const bp_args *inputs, const char *partition,
+                                  bp_write_fn write, void *arg);
 /* NULL restores the config's default. */
 BP_EXPORT bp_status bp_set_default_backend(bp_ctx *c, const char *name);
 BP_EXPORT const char *bp_default_backend(bp_ctx *c);

@@ -147,6 +147,8 @@ typedef struct {
     const bp_option_row *options; /* NULL-name-terminated; NULL: any option is accepted unchecked */
     /* Code of a compiled object, for logs and reports: writes at most cap bytes, returns the full length. */
     size_t (*describe)(void *state, char *text, size_t cap);
+    /* Compile what a function that trains runs backward, and graphs that nobody differentiates. NULL: compile does. */
+    bp_compile_fn compile_backward, compile_inference;
 } bp_backend_info;
 
 /* The ELF note that the host reads before a line of the plugin runs: the API the plugin needs and its sanitizers. */
