@@ -1,6 +1,7 @@
 /* Frames: arguments, attributes and results of one call of a C function. */
 #include "host/capture/frame.h"
 #include "host/capture/trace.h"
+#include "host/grad/share.h"
 #include "host/tensor/module.h"
 #include <stdlib.h>
 
@@ -41,7 +42,7 @@ static bp_status check_argument(bp_ctx *c, uint32_t i, const bp_value *v)
     if (t && t->flags & TENSOR_POISONED)
         return ctx_fail(c, BP_FAILED_PRECONDITION, "argument %u is a fake tensor of a finished capture, made at %s:%d",
                         i, t->file ? t->file : "?", t->line);
-    return BP_OK;
+    return t ? tape_share_refresh(c, v->v.tensor) : BP_OK;
 }
 
 RARE static bp_status check_arguments(bp_ctx *c, const bp_args *args, uint32_t from)
@@ -51,10 +52,11 @@ RARE static bp_status check_arguments(bp_ctx *c, const bp_args *args, uint32_t f
     return BP_OK;
 }
 
-/* The common case: all are tensors. */
+/* The common case: all are tensors, and no views. */
 static inline bool is_good_tensor(const bp_value *v)
 {
-    return v->kind == BP_VALUE_TENSOR && v->v.tensor && !(((const bp_tensor *)v->v.tensor)->flags & TENSOR_POISONED);
+    const bp_tensor *t = v->kind == BP_VALUE_TENSOR ? v->v.tensor : NULL;
+    return t && !(t->flags & TENSOR_POISONED) && !t->base;
 }
 
 bp_status args_check(bp_ctx *c, const bp_args *args)

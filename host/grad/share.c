@@ -25,6 +25,11 @@ bp_status tape_share_view(bp_ctx *c, bp_tensor *t, bp_tensor *of, enum tape_view
     return requires && kind != TAPE_VIEW_WITHOUT_GRAD ? view_record(c, t) : BP_OK;
 }
 
+bp_status tape_share_refresh(bp_ctx *c, bp_tensor *t)
+{
+    return t->base ? view_refresh(c, t) : BP_OK;
+}
+
 bp_status tape_share_history(bp_ctx *c, bp_tensor *t, bp_tensor *from)
 {
     TRY(view_refresh(c, from));

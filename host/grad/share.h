@@ -10,6 +10,8 @@ enum tape_view_kind { TAPE_VIEW_PLAIN, TAPE_VIEW_WITHOUT_GRAD, TAPE_VIEW_DETACHE
 /* t, which was just made over the memory of `of`, becomes a view of it, as an operator makes one under grad mode,
  * without it, as detach, or one of several. requires: it requires grad, and `of` does. */
 bp_status tape_share_view(bp_ctx *c, bp_tensor *t, bp_tensor *of, enum tape_view_kind kind, bool requires);
+/* A view whose base was written since it was last used has another history: t gets it, and its marks. */
+bp_status tape_share_refresh(bp_ctx *c, bp_tensor *t);
 /* t, a new object over the same memory, takes the place of `from` in its history. */
 bp_status tape_share_history(bp_ctx *c, bp_tensor *t, bp_tensor *from);
 /* t, which was just made, is a copy of `from`, which requires grad. */

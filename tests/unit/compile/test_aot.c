@@ -69,7 +69,7 @@ static void backward(fixture *f, bp_tensor *t, uint32_t flags)
     bp_backward(f->c, bp_sum(f->c, t), NULL, flags);
 }
 
-static void the_forward_is_compiled_at_once_and_the_backward_at_its_first_use(void **state)
+static void F030_the_forward_is_compiled_at_once_and_the_backward_at_its_first_use(void **state)
 {
     fixture *f = *state;
     bp_callable *g = compile_noting(f, product);
@@ -135,7 +135,7 @@ static void there_is_no_second_derivative(void **state)
     bp_callable_unref(g);
 }
 
-static void what_was_saved_is_freed_behind_backward(void **state)
+static void F032_what_was_saved_is_freed_behind_backward(void **state)
 {
     fixture *f = *state;
     bp_callable *g = compile_noting(f, product);
@@ -245,6 +245,23 @@ static void F007_aot_backends_are_there_and_tagged(void **state)
     }
 }
 
+/* A view whose base has got history meanwhile has it too, though nothing has touched it. */
+static void a_view_whose_base_was_written_is_seen_to_require_grad(void **state)
+{
+    fixture *f = *state;
+    bp_callable *g = compile_noting(f, product);
+    for (int i = 0; i < 2; i++) {
+        bp_tensor *base = FLOATS(f, 0, 0), *v = bp_reshape(f->c, base, BP_DIMS(2)), *w = leaf(f, 2, 3);
+        CALL(f, g, v, FLOATS(f, 1, 1));
+        bp_add_inplace(f->c, base, w);
+        bp_tensor *y = CALL(f, g, v, FLOATS(f, 1, 1)).at[0];
+        assert_true(bp_tensor_requires_grad(y));
+        backward(f, y, 0);
+        expect_near(f, bp_tensor_grad(f->c, w), expf(2), expf(3));
+    }
+    bp_callable_unref(g);
+}
+
 static void partitions_follow_the_config(void **state)
 {
     fixture *f = *state;
@@ -266,11 +283,11 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
-        T(the_forward_is_compiled_at_once_and_the_backward_at_its_first_use),
+        T(F030_the_forward_is_compiled_at_once_and_the_backward_at_its_first_use),
         T(a_call_without_gradients_is_another_graph),
         T(a_second_backward_needs_a_graph_that_was_kept),
         T(there_is_no_second_derivative),
-        T(what_was_saved_is_freed_behind_backward),
+        T(F032_what_was_saved_is_freed_behind_backward),
         T(a_saved_value_that_was_written_since_is_an_error),
         T(an_output_without_a_gradient_counts_as_zeros),
         T(a_gradient_that_is_laid_out_otherwise_is_copied),
@@ -279,6 +296,7 @@ int main(void)
         T(F020_a_backward_that_fails_to_run_is_answered_by_the_next_link),
         T(F007_aot_backends_are_there_and_tagged),
         T(partitions_follow_the_config),
+        T(a_view_whose_base_was_written_is_seen_to_require_grad),
     };
     return cmocka_run_group_tests_name("aot", tests, NULL, NULL);
 }
