@@ -16,6 +16,10 @@ typedef struct {
     buf log, shown; /* shown: what printing backends wrote */
 } world;
 
+/* The host's own, in order; all are tagged debug. */
+#define OWN_DEBUG_BACKENDS \
+    "aot_eager aot_eager_decomp_partition aot_eager_default_partitioner eager eager_debug eager_noexcept"
+
 /* ini: the text of the system's backplane.ini. */
 world *world_open(const char *ini);
 void world_close(world *w);
