@@ -25,6 +25,9 @@ golden_results = $$(sed -n 's|^\([a-z_]*\)[.][^ ]* \([^ ]*\) .*|results/golden-\
 EXTRA_DIST += %D%/sample.py %D%/derivatives.jsonl
 script_tests += %D%/derivatives.sh
 
+# Gradients of graphs, ahead of time.
+script_tests += %D%/ahead.sh
+
 # Gradients at the edges of operators.
 EXTRA_DIST += tests/torch/edge.py tests/torch/edges.jsonl.gz
 script_tests += tests/torch/edges.sh
