@@ -136,7 +136,7 @@ static bp_tensor *copy_of(record *r, bp_tensor *t)
     return st == BP_OK ? k.out[0] : NULL;
 }
 
-/* Before the call: argument 0 of a write in place is kept as it was, if the derivative reads it. */
+/* Before the call: argument 0 of a write in place is kept as it was, with its history, if the derivative reads it. */
 static bp_status save_inputs(record *r)
 {
     bool overwritten = r->written && !(r->op->flags & OP_VIEW) && r->args[0].kind == BP_VALUE_TENSOR;
@@ -145,8 +145,11 @@ static bp_status save_inputs(record *r)
     bp_tensor *self = r->args[0].v.tensor, *old = copy_of(r, self);
     if (!old)
         return ctx_ok(r->c) ? ctx_nomem(r->c) : r->c->diag.code;
+    tape_edge before = r->n->edges[0];
+    bp_status st = before.node ? tape_set_node(r->c, old, before.node, before.index) : BP_OK;
     r->args[0].v.tensor = old;
-    bp_status st = save_args(r->c, r->n, r->args, &r->reads);
+    if (st == BP_OK)
+        st = save_args(r->c, r->n, r->args, &r->reads);
     r->args[0].v.tensor = self;
     tensor_unref(old);
     return st;

@@ -31,6 +31,19 @@ static void the_old_value_is_kept_where_the_derivative_reads_it(void **state)
     OK();
 }
 
+static void the_old_value_keeps_its_history(void **state)
+{
+    (void)state;
+    bp_tensor *x = leaf(F(1, 2)), *y = bp_mul(c, x, F(0.5f, 0.25f)), *first, *second;
+    bp_sin_inplace(c, y);
+    bp_tensor *s = bp_sum(c, y);
+    assert_int_equal(bp_grad(c, &s, NULL, 1, &x, 1, &first, BP_CREATE_GRAPH), BP_OK);
+    s = bp_sum(c, first);
+    assert_int_equal(bp_grad(c, &s, NULL, 1, &x, 1, &second, 0), BP_OK);
+    IS(second, -0.25f * sinf(0.5f), -0.0625f * sinf(0.5f));
+    OK();
+}
+
 static void a_written_result_is_read_as_written(void **state)
 {
     (void)state;
@@ -296,6 +309,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(a_write_in_place_is_recorded),
         T(the_old_value_is_kept_where_the_derivative_reads_it),
+        T(the_old_value_keeps_its_history),
         T(a_written_result_is_read_as_written),
         T(a_saved_tensor_that_is_written_is_an_error),
         T(a_saved_result_that_is_written_is_an_error),
