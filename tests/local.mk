@@ -37,6 +37,8 @@ unit_tests += %D%/unit/compile/test_toy
 unit_tests += %D%/unit/compile/test_transaction
 tests_unit_compile_test_random_SOURCES = %D%/unit/compile/test_random.c %D%/unit/compile/program.c \
 	%D%/unit/compile/program.h %D%/unit/compile/program.def
+unit_tests += %D%/unit/grad/test_blocks
+tests_unit_grad_test_blocks_SOURCES = %D%/unit/grad/test_blocks.c %D%/lib/blocks.c
 unit_tests += %D%/unit/grad/test_joint
 unit_tests += %D%/unit/grad/test_maxflow
 unit_tests += %D%/unit/grad/test_partition
@@ -136,7 +138,7 @@ endif
 TESTS += $(script_tests)
 EXTRA_DIST += $(script_tests) %D%/driver %D%/sum %D%/lib/tap.sh %D%/lib/tap.py %D%/lib/rows.py \
 	%D%/features.py %D%/features.def
-noinst_HEADERS += %D%/unit/grad/fixture.h %D%/lib/check.h %D%/lib/op_text.h %D%/lib/op_world.h \
+noinst_HEADERS += %D%/unit/grad/fixture.h %D%/lib/blocks.h %D%/lib/check.h %D%/lib/op_text.h %D%/lib/op_world.h \
 	%D%/unit/tensor/casts.def %D%/unit/graph/build.h %D%/unit/compile/fixture.h
 
 # Runtimes with a config and a folder of their own: NAME_LDADD = $(world).
