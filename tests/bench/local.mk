@@ -53,3 +53,12 @@ EXTRA_DIST += %D%/train.py
 bench-train: all
 	@BACKPLANE_SYSCONFDIR='$(abs_top_builddir)/conf/uninstalled' OMP_NUM_THREADS=2 \
 		$(PYTHON) $(srcdir)/%D%/train.py '$(abs_top_builddir)/%D%/train'
+
+# What partitions save and cost, beside PyTorch's where PYTHON has it.
+noinst_PROGRAMS += %D%/partition
+tests_bench_partition_SOURCES = %D%/partition.c tests/lib/blocks.c
+tests_bench_partition_LDADD = libhost.la
+EXTRA_DIST += %D%/partition.py
+.PHONY: bench-partition
+bench-partition: all
+	@OMP_NUM_THREADS=2 $(PYTHON) $(srcdir)/%D%/partition.py '$(abs_top_builddir)/%D%/partition'

@@ -3,6 +3,7 @@
 #include "host/base/ctx.h"
 #include "host/pass/pass.h"
 #include <backplane/plugin.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
