@@ -97,8 +97,8 @@ def main():
         for peer in peers:
             got = {}
             for kind in KINDS:
-                got[kind] = saved, flops, ns, most, _ = ask(
-                    [sys.argv[1], block, kind] if peer == "ours" else [sys.executable, __file__, "--torch", block, kind])
+                command = [sys.argv[1]] if peer == "ours" else [sys.executable, __file__, "--torch"]
+                got[kind] = saved, flops, ns, most, _ = ask([*command, block, kind])
                 print(f"{block:13} {peer:8} {kind:8} {saved / 1e6:9.2f} {flops / 1e6:12.2f} {most / 1e6:8.0f} "
                       f"{ns / 1e6:8.1f}", flush=True)
             whole, cut = got["default"], got["min-cut"]

@@ -1,7 +1,7 @@
 """Records PyTorch's steps of the optimizers of backplane/nn.h: optim.safetensors.
 
-start.P are the parameters, grad.N.P the gradients of step N; c never has one, and d has its first in step 1. CASE.N.P is
-parameter P behind step N of a case; the learning rate is halved before step 3. The cases are those of
+start.P are the parameters, grad.N.P the gradients of step N; c never has one, and d has its first in step 1.
+CASE.N.P is parameter P behind step N of a case; the learning rate is halved before step 3. The cases are those of
 tests/unit/nn/test_optim.c. Run with PyTorch 2.9 or newer: python3 record_optim.py
 """
 from pathlib import Path

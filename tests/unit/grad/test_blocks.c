@@ -1,4 +1,4 @@
-/* Partitions of the joint graphs of whole blocks: the minimal cut saves less than the default set, and gives the same. */
+/* Partitions of whole blocks' joint graphs: the minimal cut saves less than the default set, and gives the same. */
 #include "tests/lib/check.h"
 #include "tests/lib/blocks.h"
 #include "host/base/ctx.h"

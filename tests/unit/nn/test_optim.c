@@ -1,4 +1,4 @@
-/* Optimizers: PyTorch's recorded steps (tests/models/nn/record_optim.py), eager and compiled; state; refused options. */
+/* Optimizers: steps as PyTorch recorded them (tests/models/nn/record_optim.py), eager and compiled; state; refusals. */
 #include "tests/lib/check.h"
 #include <backplane/nn.h>
 #include <math.h>
