@@ -223,13 +223,17 @@ static bp_status record(recorder *r, op_call *k)
     return know_results(r, k, n);
 }
 
+static bp_status depends_on_data(bp_ctx *c, const op_row *op)
+{
+    return ctx_fail(c, BP_UNIMPLEMENTED, "%s cannot be part of a joint graph: its result depends on data", op->target);
+}
+
 static bp_status answer(bp_ctx *c, dispatch_mode *self, void *op_call_)
 {
     recorder *r = (recorder *)self;
     op_call *k = op_call_;
     if (k->op->flags & (OP_ITEM | OP_EFFECT | OP_DYNAMIC_OUT))
-        return ctx_fail(c, BP_UNIMPLEMENTED, "%s cannot be part of a joint graph: its result depends on data",
-                        k->op->target);
+        return depends_on_data(c, k->op);
     if (k->op->functional)
         return ctx_fail(c, BP_UNIMPLEMENTED, "%s writes in place, and a joint graph is functional", k->op->target);
     bp_status st = op_run_fake(c, k);
@@ -359,8 +363,21 @@ static bool takes_gradient(const tracing *t, uint32_t i)
     return true;
 }
 
+/* Among fakes a run guesses the numbers that only data tell; a guess must not be recorded. */
+static bp_status check_numbers(const tracing *t)
+{
+    const graph *g = &t->gm->g;
+    for (node_id n = g->first; n; n = graph_get(g, n)->next) {
+        const op_row *row = graph_get(g, n)->row;
+        if (row && row->flags & OP_ITEM)
+            return depends_on_data(t->c, row);
+    }
+    return BP_OK;
+}
+
 static bp_status run_forward(tracing *t)
 {
+    TRY(check_numbers(t));
     TRY(t->forward ? t->forward(t->c, t->arg, t->in, t->out, t->nout)
                    : graph_run(t->c, t->gm, t->in, t->nin, t->out, t->nout, NULL, NULL));
     t->j->last_forward = t->r.gm->g.last;

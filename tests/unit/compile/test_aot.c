@@ -262,6 +262,27 @@ static void a_view_whose_base_was_written_is_seen_to_require_grad(void **state)
     bp_callable_unref(g);
 }
 
+static void scaled_by_a_number(bp_ctx *c, bp_frame *f)
+{
+    bp_tensor *x = bp_arg(f, 0, "x"), *w = bp_arg(f, 1, "w");
+    bp_return(f, bp_mul(c, w, bp_item_sym(c, bp_sum(c, x))));
+}
+
+static void a_number_that_only_a_run_tells_is_not_guessed(void **state)
+{
+    fixture *f = *state;
+    bp_callable *g = compile_noting(f, scaled_by_a_number);
+    for (int i = 0; i < 2; i++) {
+        bp_tensor *x = leaf(f, 3, (float)i), *w = leaf(f, 2, 3), *y = CALL(f, g, x, w).at[0];
+        expect_near(f, y, 2 * (3 + (float)i), 3 * (3 + (float)i));
+        backward(f, y, 0);
+        assert_string_equal(bp_error_text(f->c), "");
+        expect_near(f, bp_tensor_grad(f->c, w), 3 + (float)i, 3 + (float)i);
+        assert_null(bp_tensor_grad(f->c, x));
+    }
+    bp_callable_unref(g);
+}
+
 static void partitions_follow_the_config(void **state)
 {
     fixture *f = *state;
@@ -296,6 +317,7 @@ int main(void)
         T(F020_a_backward_that_fails_to_run_is_answered_by_the_next_link),
         T(F007_aot_backends_are_there_and_tagged),
         T(partitions_follow_the_config),
+        T(a_number_that_only_a_run_tells_is_not_guessed),
         T(a_view_whose_base_was_written_is_seen_to_require_grad),
     };
     return cmocka_run_group_tests_name("aot", tests, NULL, NULL);
