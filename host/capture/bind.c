@@ -1,5 +1,6 @@
 /* The values of a call. Look-up is a linear search: a path hands on few values, and the newest are wanted most. */
 #include "host/capture/bind.h"
+#include "host/grad/share.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -171,4 +172,17 @@ bp_tensor *inputs_base(bp_ctx *c, const bp_value *inputs, uint32_t n, uint32_t i
     if (!base)
         storage_unref(held);
     return base;
+}
+
+bool bind_may_write(const bindings *b, uint32_t i)
+{
+    const bp_tensor *t = bind_input(b, i);
+    if (!t->base)
+        return true;
+    for (uint32_t j = 0; j < b->ninputs; j++) {
+        const bp_tensor *other = bind_input(b, j);
+        if (other && other != t && other->store == t->store)
+            return false;
+    }
+    return tape_may_write(t);
 }

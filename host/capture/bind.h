@@ -84,6 +84,11 @@ static inline bp_tensor *bind_get(bindings *b, ref r)
     return bind_get_other(b, r);
 }
 
+/* Whether a call may write input i under grad mode: it is no view, or one that eager execution may write and whose
+ * base's history no other input follows. BIND_NOT_WRITTEN: the reason if not. */
+bool bind_may_write(const bindings *b, uint32_t i);
+#define BIND_NOT_WRITTEN "an input is written under grad mode that is a view which shares its history"
+
 /* Marks in member[0 .. n) the inputs that overlap input i, directly or through others, i among them; returns how many
  * different tensors they are. */
 uint32_t inputs_component(const bp_value *inputs, uint32_t n, uint32_t i, bool *member);

@@ -74,7 +74,7 @@ static bp_tensor *fake_of(trace *t, const bp_tensor *real)
     tensor_get_meta(trace_layout_of(t, real), &m);
     bp_tensor *flat = flat_of(t, real), *fake = flat ? tensor_view(t->c, flat, &m) : NULL;
     if (fake)
-        fake->flags = (uint8_t)(real->flags & (TENSOR_REQUIRES_GRAD | TENSOR_IS_LEAF));
+        fake->flags = tensor_grad_flags(trace_layout_of(t, real));
     return fake;
 }
 

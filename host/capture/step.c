@@ -150,9 +150,8 @@ static bp_status renew_sources(trace *t, uint32_t first)
         if (!s->handle)
             continue;
         bp_tensor *h = t->handles.at[s->handle].t;
-        const bp_tensor *in = bind_input(t->r->vals, i);
-        h->flags = (uint8_t)((h->flags & ~(TENSOR_REQUIRES_GRAD | TENSOR_IS_LEAF)) |
-                             (in->flags & (TENSOR_REQUIRES_GRAD | TENSOR_IS_LEAF)));
+        const bp_tensor *in = trace_layout_of(t, bind_input(t->r->vals, i));
+        h->flags = (uint8_t)((h->flags & ~(TENSOR_REQUIRES_GRAD | TENSOR_IS_LEAF)) | tensor_grad_flags(in));
         if (!vec_push(&vec_last(&t->segments).touched, i))
             return trace_nomem(t);
     }

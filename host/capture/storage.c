@@ -251,8 +251,8 @@ static bp_status note_history(trace *t, uint32_t n, ref value)
         return trace_stop(t, TRACE_DECLINED, "a tensor that requires grad is overwritten by one that does not");
     if (fs->group)
         return trace_stop(t, TRACE_DECLINED, "inputs overlap, and one is written under grad mode");
-    if (fs->source >= 0 && bind_input(t->r->vals, (uint32_t)fs->source)->base)
-        return trace_stop(t, TRACE_DECLINED, "an input that is a view is written under grad mode");
+    if (fs->source >= 0 && !bind_may_write(t->r->vals, (uint32_t)fs->source))
+        return trace_stop(t, TRACE_DECLINED, BIND_NOT_WRITTEN);
     spread_history(t, fs);
     return BP_OK;
 }

@@ -92,11 +92,11 @@ static bp_status prepare_writes(commit *m)
     return BP_OK;
 }
 
-/* History of an input that is a view is its base's: eager writes it. */
+/* Whether an input is written that this call's caller gave as a view which eager must write. */
 static bool writes_view(const call *k, const item *end)
 {
     for (uint32_t i = 0; i < end->end.nwrites; i++)
-        if (end->end.writes[i].requires_grad && bind_input(&k->vals, end->end.writes[i].source)->base)
+        if (end->end.writes[i].requires_grad && !bind_may_write(&k->vals, end->end.writes[i].source))
             return true;
     return false;
 }
@@ -338,6 +338,8 @@ bp_status call_commit_state(call *k, const item *state, bp_tensor **made)
     write_job *jobs = calloc((size_t)nwrites + 1, sizeof *jobs);
     commit m = {k, state, at, at ? at + nouts : NULL, jobs, false};
     bp_status st = at && jobs ? BP_OK : ctx_nomem(k->c);
+    if (st == BP_OK && writes_view(k, state))
+        st = ctx_fail(k->c, BP_UNIMPLEMENTED, BIND_NOT_WRITTEN);
     if (st == BP_OK)
         st = make_outputs(&m);
     if (st == BP_OK)
@@ -418,7 +420,7 @@ step call_commit(call *k, const tree_node *n)
     const item *end = n->term;
     step s = call_may_recheck(k) ? call_recheck(k, n) : STEP_OK;
     if (s == STEP_OK && end->end.nwrites && writes_view(k, end))
-        s = call_eager(k, "an input that is a view is written under grad mode");
+        s = call_eager(k, BIND_NOT_WRITTEN);
     if (s == STEP_OK && n->parent && call_check_outputs(k, n) != BP_OK)
         s = STEP_FAILED;
     if (s == STEP_OK && end->end.is_plain && !k->steps.len)

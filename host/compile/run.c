@@ -93,19 +93,24 @@ RARE static step not_run(call *k, const segment_use *u)
     return call_eager_on_error(k);
 }
 
-/* Inputs that this segment writes change when the call commits: what the backward reads of them must not. */
+/* Inputs that are written up to here on the path change when the call commits: what the backward reads of them, be it
+ * to compute again what an earlier segment has written, must not. */
 static bool is_written(const call *k, const tree_node *n, const bp_tensor *t)
 {
-    for (uint32_t i = 0; i < n->nwritten; i++)
-        if (bind_input(&k->vals, n->written[i])->store == t->store)
-            return true;
+    for (; n; n = n->parent)
+        for (uint32_t i = 0; i < n->nwritten; i++)
+            if (bind_input(&k->vals, n->written[i])->store == t->store)
+                return true;
     return false;
 }
 
 RARE static bp_status run_training(call *k, const segment_use *u, program_io *io, const tree_node *n)
 {
-    uint8_t few[128], *written = !n->nwritten ? NULL : u->nin > 128 ? malloc(u->nin) : few;
-    if (n->nwritten && !written)
+    bool writes = n->nwritten != 0;
+    for (const tree_node *p = n->parent; p && !writes; p = p->parent)
+        writes = p->nwritten != 0;
+    uint8_t few[128], *written = !writes ? NULL : u->nin > 128 ? malloc(u->nin) : few;
+    if (writes && !written)
         return ctx_nomem(k->c);
     for (uint32_t i = 0; written && i < u->nin; i++)
         written[i] = is_written(k, n, io->inputs[i]);

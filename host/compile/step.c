@@ -4,6 +4,7 @@
  * and to the world whatever eager code may; so everything that the call had computed is forgotten, and what the
  * function can still reach are inputs. */
 #include "host/compile/callable.h"
+#include "host/grad/share.h"
 #include "sdk/base/hash.h"
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,69 @@ static step_record *record_new(uint32_t nobjects, uint32_t nkept)
     return NULL;
 }
 
+/* -- what it changes ----------------------------------------------------------------------------------------------- */
+
+static bool note_layout(call *k, step_record *r, bp_tensor *t)
+{
+    tensor_meta m;
+    for (uint32_t i = 0; i < r->nchanges; i++)
+        if (r->changes[i].t == t)
+            return true;
+    tensor_get_meta(t, &m);
+    bp_tensor *was = tensor_view(k->c, t, &m);
+    if (was)
+        was->flags = tensor_grad_flags(t);
+    if (was)
+        r->changes[r->nchanges++] = (struct step_change){tensor_ref(t), was};
+    return was != NULL;
+}
+
+static bool note_record(call *k, step_record *r, const step_record *from)
+{
+    for (uint32_t i = 0; i < from->ninputs; i++)
+        if (!note_layout(k, r, from->inputs[i]))
+            return false;
+    for (uint32_t i = 0; i < from->nobjects; i++)
+        if (!note_layout(k, r, from->objects[i].t))
+            return false;
+    return true;
+}
+
+/* How everything that a replay may see is laid out, and whether it requires grad, before the commit. `more`: room for
+ * what the commit makes. */
+static bool note_before(call *k, step_record *r, uint32_t more)
+{
+    size_t n = (size_t)k->vals.ninputs + more;
+    for (uint32_t i = 0; i < k->steps.len; i++)
+        n += k->steps.at[i]->nobjects + k->steps.at[i]->ninputs;
+    r->changes = calloc(n + 1, sizeof *r->changes);
+    bool ok = r->changes != NULL;
+    for (uint32_t i = 0; ok && i < k->vals.ninputs; i++)
+        ok = !bind_input(&k->vals, i) || note_layout(k, r, bind_input(&k->vals, i));
+    for (uint32_t i = 0; ok && i < k->steps.len; i++)
+        ok = note_record(k, r, k->steps.at[i]);
+    return ok;
+}
+
+/* Keeps those that are laid out otherwise now, or have a history. */
+static void keep_changes(step_record *r)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < r->nchanges; i++) {
+        tensor_meta was, is;
+        tensor_get_meta(r->changes[i].was, &was);
+        tensor_get_meta(r->changes[i].t, &is);
+        bool history = r->changes[i].was->flags != tensor_grad_flags(r->changes[i].t);
+        if (history || !meta_eq(&was, &is) || !dim_eq(was.offset, is.offset)) {
+            r->changes[kept++] = r->changes[i];
+            continue;
+        }
+        tensor_unref(r->changes[i].t);
+        tensor_unref(r->changes[i].was);
+    }
+    r->nchanges = kept;
+}
+
 /* -- the commit ---------------------------------------------------------------------------------------------------- */
 
 /* Everything is written. NULL: it is not, and the context says why. */
@@ -29,7 +93,7 @@ static step_record *commit(call *k, const item *at)
     uint32_t nobjects = at->end.step->nobjects, nouts = at->end.nouts;
     step_record *r = record_new(nobjects, nouts - nobjects);
     bp_tensor **made = calloc((size_t)nouts + 1, sizeof *made);
-    bool ok = r && made && vec_reserve(&k->steps, (uint64_t)k->steps.len + 1);
+    bool ok = r && made && vec_reserve(&k->steps, (uint64_t)k->steps.len + 1) && note_before(k, r, nouts);
     if (!ok)
         ctx_nomem(k->c);
     ok = ok && call_commit_state(k, at, made) == BP_OK;
@@ -113,65 +177,6 @@ static bp_status run_step(call *k, const item *at, step_record *r, results *out)
     return c->diag.code;
 }
 
-/* -- layouts that it changed --------------------------------------------------------------------------------------- */
-
-static bool note_layout(call *k, step_record *r, bp_tensor *t)
-{
-    tensor_meta m;
-    for (uint32_t i = 0; i < r->nchanges; i++)
-        if (r->changes[i].t == t)
-            return true;
-    tensor_get_meta(t, &m);
-    bp_tensor *was = tensor_view(k->c, t, &m);
-    if (was)
-        r->changes[r->nchanges++] = (struct step_change){tensor_ref(t), was};
-    return was != NULL;
-}
-
-static bool note_record(call *k, step_record *r, const step_record *from)
-{
-    for (uint32_t i = 0; i < from->ninputs; i++)
-        if (!note_layout(k, r, from->inputs[i]))
-            return false;
-    for (uint32_t i = 0; i < from->nobjects; i++)
-        if (!note_layout(k, r, from->objects[i].t))
-            return false;
-    return true;
-}
-
-/* How everything that a replay may see is laid out before the step. */
-static bp_status note_layouts(call *k, step_record *r)
-{
-    size_t n = (size_t)k->vals.ninputs + r->ninputs + r->nobjects;
-    for (uint32_t i = 0; i < k->steps.len; i++)
-        n += k->steps.at[i]->nobjects;
-    r->changes = calloc(n + 1, sizeof *r->changes);
-    bool ok = r->changes && note_record(k, r, r);
-    for (uint32_t i = 0; ok && i < k->vals.ninputs; i++)
-        ok = !bind_input(&k->vals, i) || note_layout(k, r, bind_input(&k->vals, i));
-    for (uint32_t i = 0; ok && i < k->steps.len; i++)
-        ok = note_record(k, r, k->steps.at[i]);
-    return ok ? BP_OK : ctx_nomem(k->c);
-}
-
-/* Keeps those that are laid out otherwise now. */
-static void keep_changes(step_record *r)
-{
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < r->nchanges; i++) {
-        tensor_meta was, is;
-        tensor_get_meta(r->changes[i].was, &was);
-        tensor_get_meta(r->changes[i].t, &is);
-        if (!meta_eq(&was, &is) || !dim_eq(was.offset, is.offset)) {
-            r->changes[kept++] = r->changes[i];
-            continue;
-        }
-        tensor_unref(r->changes[i].t);
-        tensor_unref(r->changes[i].was);
-    }
-    r->nchanges = kept;
-}
-
 /* -- what it gave -------------------------------------------------------------------------------------------------- */
 
 static uint32_t known_handle(const call *k, const step_record *r, const bp_tensor *t)
@@ -233,9 +238,11 @@ step call_step(call *k, tree_node *n, outcome *out)
     call_release(k); /* the step may call what needs the claim */
     results got = {0};
     code_count(k->st, steps, 1);
-    bp_status st = note_layouts(k, r);
+    bp_status st = note_record(k, r, r) ? BP_OK : ctx_nomem(k->c);
     if (st == BP_OK)
         st = run_step(k, n->term, r, &got);
+    if (st == BP_OK)
+        st = tape_refresh_views(k->c, k->vals.inputs, k->vals.ninputs);
     keep_changes(r);
     if (st == BP_OK)
         st = name_results(k, r, &got);

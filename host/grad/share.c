@@ -11,18 +11,36 @@ static bp_status pass_through(bp_ctx *c, void *state, bp_tensor *const *grads, b
     return BP_OK;
 }
 
+static bp_status pass_second(bp_ctx *c, void *state, bp_tensor *const *grads, bp_tensor **out, bool create)
+{
+    return pass_through(c, state, grads, out + 1, create);
+}
+
 static const tape_fn COPY = {.name = "a copy", .backward = pass_through};
+/* What was there before takes no part. */
+static const tape_fn OVERWRITE = {.name = "a copy", .backward = pass_second};
 
 bp_status tape_share_view(bp_ctx *c, bp_tensor *t, bp_tensor *of, enum tape_view_kind kind, bool requires)
 {
     if (kind == TAPE_VIEW_DETACHED || t == of)
         return BP_OK;
     t->base = tensor_ref(of->base ? of->base : of);
+    t->flags |= of->flags & (TENSOR_VIEW_NO_GRAD | TENSOR_VIEW_OF_MANY); /* as of is, so are views of it */
     if (kind == TAPE_VIEW_WITHOUT_GRAD)
         t->flags |= TENSOR_VIEW_NO_GRAD;
     if (kind == TAPE_VIEW_OF_MANY)
         t->flags |= TENSOR_VIEW_OF_MANY;
-    return requires && kind != TAPE_VIEW_WITHOUT_GRAD ? view_record(c, t) : BP_OK;
+    return requires && !(t->flags & TENSOR_VIEW_NO_GRAD) ? view_record(c, t) : BP_OK;
+}
+
+bp_status tape_refresh_views(bp_ctx *c, const bp_value *values, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        bp_tensor *t = values[i].kind == BP_VALUE_TENSOR ? values[i].v.tensor : NULL;
+        if (t && t->base)
+            TRY(view_refresh(c, t));
+    }
+    return BP_OK;
 }
 
 bp_status tape_share_refresh(bp_ctx *c, bp_tensor *t)
@@ -44,23 +62,59 @@ bp_status tape_share_copy(bp_ctx *c, bp_tensor *t, bp_tensor *from)
     return tape_record(c, &COPY, NULL, &from, 1, &t, 1);
 }
 
+bool tape_may_write(const bp_tensor *t)
+{
+    const uint8_t leaf = TENSOR_REQUIRES_GRAD | TENSOR_IS_LEAF;
+    const uint8_t never = TENSOR_VIEW_OF_LEAF | TENSOR_VIEW_NO_GRAD | TENSOR_VIEW_OF_MANY;
+    return !t->base || (!(t->flags & never) && (t->base->flags & leaf) != leaf);
+}
+
+/* A node for the base of `to`, whose part that `to` shows becomes `value`. */
+static bp_status begin_in_view(bp_ctx *c, bp_tensor *to, bp_tensor *t, bp_tensor *value, tape_write *w)
+{
+    bp_tensor *inputs[2] = {NULL, value};
+    TRY(tape_record(c, &OVERWRITE, NULL, inputs, 2, &t, 1));
+    const tape_meta *made = tape_meta_get(t);
+    if (!tape_meta_of(c, to->base))
+        return c->diag.code;
+    w->node = view_scatter(c, to, made->node);
+    return c->diag.code;
+}
+
 bp_status tape_write_begin(bp_ctx *c, bp_tensor *to, bp_tensor *value, tape_write *w)
 {
     tensor_meta m;
     tensor_get_meta(to, &m);
     bp_tensor *t = tape_meta_of(c, to) ? tensor_view(c, to, &m) : NULL;
-    bp_status st = t ? tape_share_copy(c, t, value) : c->diag.code;
-    const tape_meta *made = t ? tape_meta_get(t) : NULL;
     *w = (tape_write){0};
-    if (st == BP_OK && made)
+    bp_status st = !t          ? c->diag.code
+                   : to->base ? begin_in_view(c, to, t, value, w)
+                              : tape_share_copy(c, t, value);
+    const tape_meta *made = t ? tape_meta_get(t) : NULL;
+    if (st == BP_OK && made && !to->base)
         *w = (tape_write){tape_node_ref(made->node), made->index};
     tensor_unref(t);
     return st;
 }
 
+/* The base may have been written through another view since this write began. */
+static void end_in_view(bp_ctx *c, bp_tensor *to, tape_write *w)
+{
+    const tape_meta *m = tape_meta_get(to->base);
+    tape_edge *before = &w->node->edges[0];
+    if (m->node && !(to->base->flags & TENSOR_IS_LEAF) && m->node != before->node) {
+        tape_edge_drop(*before);
+        *before = (tape_edge){tape_node_ref(m->node), m->index};
+    }
+    tape_set_node(c, to->base, w->node, 0);
+    to->flags = (uint8_t)((to->flags & ~TENSOR_IS_LEAF) | TENSOR_REQUIRES_GRAD); /* its node follows at its next use */
+}
+
 void tape_write_end(bp_ctx *c, bp_tensor *to, tape_write *w)
 {
-    if (w->node)
+    if (w->node && to->base)
+        end_in_view(c, to, w);
+    else if (w->node)
         tape_set_node(c, to, w->node, w->index); /* what it needs was made before */
     tape_write_drop(w);
 }

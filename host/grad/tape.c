@@ -259,7 +259,7 @@ static bp_status check_written(const record *r)
     const bp_tensor *t = arg_tensor(r->args, 0);
     const uint8_t leaf = TENSOR_REQUIRES_GRAD | TENSOR_IS_LEAF;
     const char *how = NULL;
-    if (!r->written || !t || (t->flags & TENSOR_VIEW_OF_LEAF))
+    if (!r->written || !t || (t->flags & TENSOR_VIEW_OF_LEAF) || !tape_differentiable(t->dtype))
         return BP_OK;
     if (t->flags & TENSOR_VIEW_OF_MANY)
         how = "one of several views that an operator gave together";

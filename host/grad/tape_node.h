@@ -117,6 +117,8 @@ bp_status view_refresh(bp_ctx *c, bp_tensor *t);
 bp_status view_record(bp_ctx *c, bp_tensor *t);
 /* t, a view of t->base, was written by n: the base's history becomes a scatter of it. */
 bp_status view_wrote(bp_ctx *c, bp_tensor *t, tape_node *n);
+/* That scatter alone, a new reference; NULL: the context says why. */
+tape_node *view_scatter(bp_ctx *c, bp_tensor *t, const tape_node *n);
 bp_status view_run(bp_ctx *c, tape_node *n, bp_tensor *const *grads, const uint8_t *wanted, bp_tensor **out,
                    bool create);
 

@@ -41,13 +41,13 @@ bp_status view_record(bp_ctx *c, bp_tensor *t)
     return st;
 }
 
-static bp_status fill_scatter(bp_ctx *c, tape_node *s, bp_tensor *t, tape_node *inner)
+static bp_status fill_scatter(bp_ctx *c, tape_node *s, bp_tensor *t, const tape_node *inner)
 {
     s->label = inner->label;
     s->file = inner->file;
     s->line = inner->line;
     s->saves = inner->saves;
-    s->u.view.inner = tape_node_ref(inner);
+    s->u.view.inner = tape_node_ref((tape_node *)(uintptr_t)inner);
     s->edges[0] = tape_edge_of(c, t->base);
     TRY(c->diag.code);
     for (uint32_t i = 1; i < inner->ninputs; i++)
@@ -56,13 +56,22 @@ static bp_status fill_scatter(bp_ctx *c, tape_node *s, bp_tensor *t, tape_node *
         return c->diag.code;
     TRY(save_result(c, s, 0, t->base, false));
     tape_node_number(s);
-    return tape_set_node(c, t->base, s, 0);
+    return BP_OK;
+}
+
+tape_node *view_scatter(bp_ctx *c, bp_tensor *t, const tape_node *inner)
+{
+    tape_node *s = tape_node_new(c, NODE_SCATTER, inner->ninputs, 1);
+    if (s && fill_scatter(c, s, t, inner) == BP_OK)
+        return s;
+    tape_node_unref(s);
+    return NULL;
 }
 
 bp_status view_wrote(bp_ctx *c, bp_tensor *t, tape_node *inner)
 {
-    tape_node *s = tape_node_new(c, NODE_SCATTER, inner->ninputs, 1);
-    bp_status st = s ? fill_scatter(c, s, t, inner) : c->diag.code;
+    tape_node *s = view_scatter(c, t, inner);
+    bp_status st = s ? tape_set_node(c, t->base, s, 0) : c->diag.code;
     tape_node_unref(s);
     return st;
 }

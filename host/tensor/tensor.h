@@ -109,6 +109,13 @@ static inline bool tensor_requires_grad(const bp_tensor *t)
     bool takes_part = !(t->flags & TENSOR_VIEW_NO_GRAD) && (dtype_is_float(t->dtype) || dtype_is_complex(t->dtype));
     return takes_part && (t->base->flags & both) == TENSOR_REQUIRES_GRAD;
 }
+/* Its TENSOR_REQUIRES_GRAD and TENSOR_IS_LEAF; those that such a view gets at its next use. */
+static inline uint8_t tensor_grad_flags(const bp_tensor *t)
+{
+    const uint8_t both = TENSOR_REQUIRES_GRAD | TENSOR_IS_LEAF;
+    bool late = !(t->flags & TENSOR_REQUIRES_GRAD) && tensor_requires_grad(t);
+    return late ? TENSOR_REQUIRES_GRAD : (uint8_t)(t->flags & both);
+}
 static inline bp_device tensor_device(const bp_tensor *t) { return (bp_device){t->device_kind, t->device_index}; }
 bp_dim tensor_numel(bp_ctx *c, const bp_tensor *t);
 int64_t tensor_nelem(const bp_tensor *t);             /* of constant sizes */
