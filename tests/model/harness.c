@@ -1,10 +1,10 @@
 /* Runs program texts (README.md) through the host, through eager and against what the model says, as a TAP test: one
  * result a program, then how often each rule was at work.
  *
- *     harness [--only NUMBER] [--source] [--threads N] FILE...
+ *     harness [--only NUMBER] [--source] [--train] [--threads N] FILE...
  *
  * Files may be packed by gzip. --only: one program; --source: its text too. --threads: each program on N threads at
- * once, compared with eager alone. */
+ * once, compared with eager alone. --train: arguments require grad, and each call is differentiated. */
 #include "tests/model/session.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 typedef struct {
     uint64_t only;
-    bool has_only, source;
+    bool has_only, source, trains;
     uint32_t passed, failed, threads;
     session_totals totals;
 } harness;
@@ -36,7 +36,9 @@ static void run_one(harness *h, const program *p)
     buf why = {0};
     if (h->source)
         print_comment(p->source);
-    bool ok = h->threads ? session_run_threads(p, h->threads, &why) : session_run(p, &why, &h->totals);
+    bool ok = h->threads  ? session_run_threads(p, h->threads, &why)
+              : h->trains ? session_train(p, &why, &h->totals)
+                          : session_run(p, &why, &h->totals);
     h->passed += ok;
     h->failed += !ok;
     printf("%sok %u - program %llu, mode %s, %u calls%s\n", ok ? "" : "not ", h->passed + h->failed,
@@ -93,6 +95,24 @@ static void print_table(const harness *h)
     census_print(&t->census);
 }
 
+/* At least 3 of 10 differentiated calls are compiled from end to end. */
+static void check_training(harness *h)
+{
+    bool ok = h->has_only || 10 * h->totals.trained_compiled >= 3 * h->totals.trained;
+    h->passed += ok, h->failed += !ok;
+    printf("%sok %u - enough of the differentiated calls are compiled\n", ok ? "" : "not ", h->passed + h->failed);
+}
+
+static void print_training(const session_totals *t)
+{
+    printf("#: %-52s %18llu\n", "training: calls", (unsigned long long)t->calls);
+    printf("#: %-52s %18llu\n", "training: differentiated", (unsigned long long)t->trained);
+    printf("#: %-52s %18llu\n", "training: compiled end to end and differentiated",
+           (unsigned long long)t->trained_compiled);
+    printf("#: %-52s %18llu\n", "training: eager's backward fails", (unsigned long long)t->failed_backwards);
+    printf("#: %-52s %18llu\n", "training: backward graphs compiled", (unsigned long long)t->backward_graphs);
+}
+
 int main(int argc, char **argv)
 {
     harness h = {0};
@@ -107,13 +127,17 @@ int main(int argc, char **argv)
             h.has_only = true;
         } else if (!strcmp(argv[i], "--source")) {
             h.source = true;
+        } else if (!strcmp(argv[i], "--train")) {
+            h.trains = true;
         } else if (!strcmp(argv[i], "--threads") && i + 1 < argc) {
             h.threads = (uint32_t)strtoul(argv[++i], NULL, 10);
         } else {
             ok &= run_file(&h, argv[i]);
         }
     }
-    if (!h.threads)
+    if (h.trains)
+        print_training(&h.totals), check_training(&h);
+    else if (!h.threads)
         print_table(&h);
     printf("1..%u\n", h.passed + h.failed);
     printf("%u passed, %u failed\n", h.passed, h.failed);

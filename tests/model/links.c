@@ -18,7 +18,8 @@ static void print_graph(bp_graph_module *gm, const bp_inputs *in, buf *out)
 {
     buf_clear(&now->shown);
     bp_print_readable(gm, bp_sink(gm));
-    const char *text = buf_text(&now->shown), *line = strchr(text, '\n');
+    const char *text = buf_text(&now->shown), *line = strchr(text, '\n'), *is = strstr(text, "_backward");
+    now->backwards += is && line && is < line;
     buf_printf(out, "callable %llu", (unsigned long long)bp_gm_code_id(gm));
     buf_puts(out, line ? line : text);
     for (uint32_t i = 0; i < bp_input_count(in); i++) {

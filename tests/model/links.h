@@ -16,6 +16,7 @@ typedef struct {
     const program *p;
     buf shown;                    /* what bp_sink writes to */
     atomic_uint compiles[MAX_LINKS], runs[MAX_LINKS], failed_compiles, failed_runs;
+    atomic_uint backwards;        /* compiles of graphs that are a backward */
     bool threads;                 /* several use it at once: graphs are counted, and not kept */
     char foreign_op[96];
     uint32_t foreign;             /* graphs with an operator that own code lacks: handed to bp_forward */

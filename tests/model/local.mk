@@ -1,16 +1,17 @@
 # The model of captured calls and its oracle (README.md).
 check_PROGRAMS += %D%/harness
 tests_model_harness_SOURCES = %D%/harness.c %D%/census.c %D%/census.h %D%/census.def %D%/session.c %D%/session.h \
-	%D%/seen.c %D%/seen.h %D%/claim.c %D%/claim.h \
+	%D%/seen.c %D%/seen.h %D%/claim.c %D%/claim.h %D%/train.c %D%/train.h \
 	%D%/text.c %D%/text.h %D%/run.c %D%/run.h %D%/links.c %D%/links.h %D%/opaque.c %D%/own.c %D%/kinds.def
 tests_model_harness_LDADD = libhost.la $(ZLIB_LIBS)
 unit_tests += %D%/test_holes
-hole_sources = %D%/hole.c %D%/hole.h %D%/text.c %D%/text.h %D%/run.c %D%/run.h %D%/census.c %D%/census.h %D%/opaque.c \
+hole_sources = %D%/hole.c %D%/hole.h %D%/train.c %D%/train.h \
+	%D%/text.c %D%/text.h %D%/run.c %D%/run.h %D%/census.c %D%/census.h %D%/opaque.c \
 	%D%/links.c %D%/links.h %D%/own.c %D%/kinds.def
 tests_model_test_holes_SOURCES = %D%/test_holes.c $(hole_sources)
 unit_tests += %D%/test_steps
 tests_model_test_steps_SOURCES = %D%/test_steps.c $(hole_sources)
-script_tests += %D%/check.sh
+script_tests += %D%/check.sh %D%/check_train.sh
 EXTRA_DIST += %D%/README.md %D%/capture_model.py %D%/eager.py %D%/programs.py %D%/holes.py %D%/shrink.py \
 	%D%/faults.py %D%/random %D%/programs.txt.gz %D%/rules.txt
 

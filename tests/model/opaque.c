@@ -1,6 +1,6 @@
 /* Disabled functions: opaque steps of a capture. Each takes one tensor, always a real one, and does what no graph can:
  * counts, writes, keeps a tensor for later calls, draws. eager.py has the same. */
-#include "tests/model/run.h"
+#include "tests/model/train.h"
 #include <string.h>
 
 typedef void (*opaque_fn)(bp_ctx *c, bp_frame *f);
@@ -120,6 +120,7 @@ void opaque_keep(side *s, uint32_t n)
 void opaque_close(side *s)
 {
     opaque_keep(s, 0);
+    train_close(s);
     vec_fini(&s->stash);
     bp_module_unref(s->module);
     buf_fini(&s->effects);

@@ -32,6 +32,9 @@ typedef struct side {
     bp_callable *disabled[OPAQUE_KINDS];
     buf effects;                    /* lines of what disabled functions did */
     VEC(bp_tensor *) stash;         /* kept by them, the newest last; only the last STASHED count */
+    bool trains, flowed;            /* arguments require grad; the last backward had roots, and succeeded */
+    VEC(bp_tensor *) leaves;        /* MAX_ARGS an argument set, or NULL: with their gradients so far */
+    buf grads, said;                /* what it gave, as lines; its error */
 } side;
 
 extern const char *const arg_names[MAX_ARGS];

@@ -1,6 +1,7 @@
 /* Calls of one side, and what a caller sees of each as lines of text. */
 #include "tests/model/seen.h"
 #include "tests/model/claim.h"
+#include "tests/model/train.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,17 +24,23 @@ static bp_tensor *make_buffer(bp_ctx *c, const text_buffer *b)
 }
 
 /* Buffers, the last of a's views, go into the module. */
-static bool make_args(side *s, const text_args *a, args *out)
+static bool make_args(side *s, uint32_t set, const text_args *a, args *out)
 {
     bp_ctx *c = s->c;
     bp_tensor *made[MAX_ARGS];
     for (uint32_t i = 0; i < a->nbuffers; i++)
         out->buffers[i] = make_buffer(c, &a->buffers[i]);
+    for (uint32_t i = 0; s->trains && i < a->nbuffers; i++)
+        out->buffers[i] = train_buffer(s, set, i, out->buffers[i]);
     for (uint32_t i = 0; i < a->nviews; i++) {
         const text_view *v = &a->views[i];
+        int on = bp_set_grad_enabled(c, !s->trains || !train_view_without_grad(s, set, i));
+        bool whole = s->trains && train_is_whole(s, set, a, i);
         made[i] = v->same >= 0 ? made[v->same]
+                  : whole      ? out->buffers[v->buffer]
                                : bp_as_strided(c, out->buffers[v->buffer], BP_DIMS(v->n), BP_DIMS(v->stride),
                                                .storage_offset = BP_SCALAR(v->off));
+        bp_set_grad_enabled(c, on);
         out->values[i] = bp_arg_of_tensor(s->inputs[i] = made[i]);
         if (i >= a->nviews - s->p->nbuffers)
             bp_module_add_buffer(c, s->module, arg_names[i], made[i]);
@@ -130,6 +137,20 @@ static void claim(side *s, bool hold)
         claim_callable(s->callables[i], hold);
 }
 
+/* Results and arguments, written or not, and backward from them. */
+static void print_trained(side *s, const text_call *k, bp_status st, const text_args *a, const args *made,
+                          const bp_outputs *outs, buf *out)
+{
+    bp_tensor *all[2 * MAX_ARGS];
+    uint32_t n = 0;
+    bp_set_grad_enabled(s->c, 1);
+    for (; n < a->nviews; n++)
+        all[n] = made->values[n].v.tensor;
+    for (uint32_t i = 0; st == BP_OK && i < outs->n && n < 2 * MAX_ARGS; i++)
+        all[n++] = outs->at[i];
+    train_backward(s, k->args, all, n, out);
+}
+
 void seen_call(side *s, const text_call *k, const text_args *a, buf *seen, buf *modes)
 {
     args made;
@@ -140,10 +161,11 @@ void seen_call(side *s, const text_call *k, const text_args *a, buf *seen, buf *
     side_here = s;
     s->flag = k->flag;
     buf_clear(&s->effects);
-    int old = bp_set_grad_enabled(c, !k->nograd);
+    int old = bp_set_grad_enabled(c, 1);
     bp_scope_begin(c);
     bp_status st = BP_INTERNAL;
-    if (make_args(s, a, &made)) {
+    if (make_args(s, k->args, a, &made)) {
+        bp_set_grad_enabled(c, !k->nograd);
         if (k->busy)
             claim(s, true);
         st = s->callables[0] ? bp_call(c, s->callables[0], &in, &outs)
@@ -157,6 +179,8 @@ void seen_call(side *s, const text_call *k, const text_args *a, buf *seen, buf *
         buf_printf(modes, "%s: ", bp_error_message(c));
     bp_error_clear(c);
     print_seen(s, st, a, &made, &outs, before, seen, modes);
+    if (s->trains)
+        print_trained(s, k, st, a, &made, &outs, seen);
     bp_scope_end(c);
     opaque_keep(s, STASHED);
     bp_set_grad_enabled(c, old);

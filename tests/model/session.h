@@ -18,12 +18,17 @@ typedef struct {
 
 typedef struct {
     uint64_t calls, compiled;   /* compiled: not answered eagerly */
+    uint64_t trained, trained_compiled, failed_backwards; /* backwards: all, those of compiled calls */
+    uint64_t backward_graphs;   /* how many were compiled */
     counts sums;
     census census;
 } session_totals;
 
 /* Runs p. True: nothing differs. Else *why says what differs first, at which call, with the call's statements. */
 bool session_run(const program *p, buf *why, session_totals *t);
+/* The same with arguments that require grad, and a backward behind each call. Compared with eager alone: gradients are
+ * equal bit for bit, but within rounding in mode "another". */
+bool session_train(const program *p, buf *why, session_totals *t);
 /* Runs p on several threads at once, each with contexts of its own, all with the same callables. True: each call gives
  * what eager gives; nothing is counted. Not for mode "another" and programs with buffers. */
 bool session_run_threads(const program *p, uint32_t nthreads, buf *why);
