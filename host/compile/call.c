@@ -2,7 +2,6 @@
 #include "host/base/env.h"
 #include "host/base/log.h"
 #include "host/compile/stance.h"
-#include "host/grad/share.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -176,9 +175,6 @@ static HOT void end(call *k)
 
 static step attempt(call *k)
 {
-    if (__builtin_expect(atomic_load_explicit(&tape_views_may_be_stale, memory_order_relaxed), 0) &&
-        tape_refresh_views(k->c, k->vals.inputs, k->vals.ninputs) != BP_OK)
-        return STEP_FAILED;
     k->st = code_state_of(k->g->code);
     const char *why = atomic_load(&k->st->eager_only);
     return why ? call_eager(k, "%s", why) : call_walk(k);

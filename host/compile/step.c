@@ -225,6 +225,15 @@ static void log_step(call *k, tree_node *n, step_record *r, outcome *out)
     k->rng_base = k->c->rng_offset; /* it may have drawn (C7) */
 }
 
+/* It may have written what inputs are views of. */
+static bp_status refresh_inputs(call *k)
+{
+    for (uint32_t i = 0; i < k->vals.ninputs; i++)
+        if (bind_input(&k->vals, i))
+            TRY(tape_share_refresh(k->c, bind_input(&k->vals, i)));
+    return BP_OK;
+}
+
 step call_step(call *k, tree_node *n, outcome *out)
 {
     step s = call_recheck(k, n);
@@ -242,7 +251,7 @@ step call_step(call *k, tree_node *n, outcome *out)
     if (st == BP_OK)
         st = run_step(k, n->term, r, &got);
     if (st == BP_OK)
-        st = tape_refresh_views(k->c, k->vals.inputs, k->vals.ninputs);
+        st = refresh_inputs(k);
     keep_changes(r);
     if (st == BP_OK)
         st = name_results(k, r, &got);

@@ -33,16 +33,6 @@ bp_status tape_share_view(bp_ctx *c, bp_tensor *t, bp_tensor *of, enum tape_view
     return requires && !(t->flags & TENSOR_VIEW_NO_GRAD) ? view_record(c, t) : BP_OK;
 }
 
-bp_status tape_refresh_views(bp_ctx *c, const bp_value *values, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        bp_tensor *t = values[i].kind == BP_VALUE_TENSOR ? values[i].v.tensor : NULL;
-        if (t && t->base)
-            TRY(view_refresh(c, t));
-    }
-    return BP_OK;
-}
-
 bp_status tape_share_refresh(bp_ctx *c, bp_tensor *t)
 {
     return t->base ? view_refresh(c, t) : BP_OK;

@@ -12,11 +12,6 @@ enum tape_view_kind { TAPE_VIEW_PLAIN, TAPE_VIEW_WITHOUT_GRAD, TAPE_VIEW_DETACHE
 bp_status tape_share_view(bp_ctx *c, bp_tensor *t, bp_tensor *of, enum tape_view_kind kind, bool requires);
 /* A view whose base was written since it was last used has another history: t gets it, and its marks. */
 bp_status tape_share_refresh(bp_ctx *c, bp_tensor *t);
-/* Whether this process has ever given a base, of which there may be views, a history through a write: then views may
- * not know that they require grad. */
-extern atomic_bool tape_views_may_be_stale;
-/* Brings those of n values that are such views up to date. */
-bp_status tape_refresh_views(bp_ctx *c, const bp_value *values, uint32_t n);
 /* t, a new object over the same memory, takes the place of `from` in its history. */
 bp_status tape_share_history(bp_ctx *c, bp_tensor *t, bp_tensor *from);
 /* t, which was just made, is a copy of `from`, which requires grad. */

@@ -3,7 +3,6 @@
  * A node's memory is a chain of small chunks. Nodes die by a list, not by recursion: a chain of a million of them takes
  * no more stack than one. A leaf knows its accumulator without holding it; a lock stands between a thread that looks it
  * up and one that drops the last reference. */
-#include "host/grad/share.h"
 #include "host/grad/tape_node.h"
 #include <pthread.h>
 #include <stdlib.h>
@@ -209,16 +208,12 @@ tape_meta *tape_meta_of(bp_ctx *c, bp_tensor *t)
     return m;
 }
 
-atomic_bool tape_views_may_be_stale;
-
 bp_status tape_set_node(bp_ctx *c, bp_tensor *t, tape_node *n, uint32_t index)
 {
     tape_meta *m = tape_meta_of(c, t);
     if (!m)
         return c->diag.code;
     tape_node *former = m->node;
-    if (!(t->flags & TENSOR_REQUIRES_GRAD) && !t->base && atomic_load(&t->store->refs) > 1)
-        atomic_store(&tape_views_may_be_stale, true);
     m->node = tape_node_ref(n);
     m->index = index;
     m->version = tape_version(t);

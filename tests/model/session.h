@@ -18,7 +18,7 @@ typedef struct {
 
 typedef struct {
     uint64_t calls, compiled;   /* compiled: not answered eagerly */
-    uint64_t trained, trained_compiled, failed_backwards; /* backwards: all, those of compiled calls */
+    uint64_t trained, trained_compiled, failed_backwards, refused_alone; /* backwards: all, those of compiled calls */
     uint64_t backward_graphs;   /* how many were compiled */
     counts sums;
     census census;

@@ -88,6 +88,53 @@ static void F030_the_forward_is_compiled_at_once_and_the_backward_at_its_first_u
     bp_callable_unref(g);
 }
 
+/* -- segments (C8) ------------------------------------------------------------------------------------------------- */
+
+/* exp(x) is asked for in part, and handed on. */
+static void asks(bp_ctx *c, bp_frame *f)
+{
+    bp_tensor *x = bp_arg(f, 0, "x"), *w = bp_arg(f, 1, "w"), *e = bp_exp(c, bp_mul(c, x, w));
+    if (bp_is_true(c, bp_gt(c, bp_sum(c, e), 0)))
+        bp_return(f, bp_mul(c, e, w));
+    else
+        bp_return(f, e);
+}
+
+/* Gradients of the sum of exp(x w) w, at x = (0, 1) and w = (2, 3), as eager has them. */
+static void expect_joined(fixture *f, bp_callable *g)
+{
+    bp_tensor *x = leaf(f, 0, 1), *w = leaf(f, 2, 3), *y = CALL(f, g, x, w).at[0];
+    assert_string_equal(bp_error_text(f->c), "");
+    backward(f, y, 0);
+    assert_string_equal(bp_error_text(f->c), "");
+    expect_near(f, bp_tensor_grad(f->c, x), 4, 9 * expf(3));
+    expect_near(f, bp_tensor_grad(f->c, w), 1, expf(3) * 4);
+}
+
+static void c8_handed_on_values_join_on_the_tape(void **state)
+{
+    fixture *f = *state;
+    bp_callable *g = compile_noting(f, asks);
+    expect_joined(f, g); /* captured */
+    expect_joined(f, g); /* found */
+    assert_int_equal(stats(f, g).eager_calls, 0);
+    bp_callable_unref(g);
+}
+
+static void c8_each_segment_goes_through_aot_alone(void **state)
+{
+    fixture *f = *state;
+    bp_callable *g = compile_noting(f, asks);
+    expect_joined(f, g);
+    assert_int_equal(seen.compiles, 4); /* two segments, a forward and a backward each */
+    for (const char *at = seen.names; (at = strstr(at, "_forward")); at++)
+        seen.compiles -= 1;
+    for (const char *at = seen.names; (at = strstr(at, "_backward")); at++)
+        seen.compiles -= 1;
+    assert_int_equal(seen.compiles, 0);
+    bp_callable_unref(g);
+}
+
 static void a_call_without_gradients_is_another_graph(void **state)
 {
     fixture *f = *state;
@@ -305,6 +352,8 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
         T(F030_the_forward_is_compiled_at_once_and_the_backward_at_its_first_use),
+        T(c8_handed_on_values_join_on_the_tape),
+        T(c8_each_segment_goes_through_aot_alone),
         T(a_call_without_gradients_is_another_graph),
         T(a_second_backward_needs_a_graph_that_was_kept),
         T(there_is_no_second_derivative),
