@@ -1,10 +1,11 @@
 """Wrong readings of the rules, planted in the host one at a time: each must fail the test that names its rule.
 
 usage: faults.py OBJECTS OF TEST_HOLES -- OBJECTS OF TEST_STEPS -- COMPILER AND FLAGS -- LINKER AND FLAGS -- LIBRARIES
+                 -- OBJECTS OF THE HARNESS
 
 A fault is a file of the host with one text replaced. It is compiled and linked in front of the host's library; then
 tests/model/test_holes must fail in the function that is named, and in an unchanged build must not. The environment is
-that of every test (top_srcdir, top_builddir, TMPDIR). Prints TAP.
+that of every test (top_srcdir, top_builddir, TMPDIR). Prints TAP. Faults of training must fail in `harness --train`.
 """
 import os
 import subprocess
@@ -72,6 +73,19 @@ FAULTS = [
 ]
 
 
+# (reading, file, text, what it becomes): programs that train find them
+TRAINED = [
+    ("history: a write to a view is not its base's", "host/grad/share.c",
+     "    tape_set_node(c, to->base, w->node, 0);\n", "    (void)c;\n"),
+    ("history: a replay sees what a commit gave", "host/capture/sources.c",
+     "tensor_grad_flags(trace_layout_of(t, real))", "tensor_grad_flags(real)"),
+    ("saved: an input that the call writes is no copy", "host/compile/aot_run.c",
+     "bool copied = is_written(io, written, values[i]);", "bool copied = 0 && is_written(io, written, values[i]);"),
+    ("gradients: that of the first result alone flows", "host/compile/aot_run.c",
+     "TRY(fit_tangent(c, a, i, grads[i], &in", "TRY(fit_tangent(c, a, i, i ? NULL : grads[i], &in"),
+]
+
+
 def failed(program):
     """Names of the test functions that fail; None: it does not run to its end."""
     env = dict(os.environ, CMOCKA_MESSAGE_OUTPUT="TAP")
@@ -101,7 +115,8 @@ def main():
     words = " ".join(sys.argv[1:]).split(" -- ")
     parts = [w.split() for w in words]
     folder = os.environ.get("TMPDIR", "/tmp")
-    holes, steps, *commands = parts
+    holes, steps, compiler, linker, libraries, harness = parts
+    commands = (compiler, linker, libraries)
     sound = set()
     for program in ("test_holes", "test_steps"):
         bad = failed(os.path.join(build, "tests/model", program))
@@ -114,6 +129,11 @@ def main():
         bad = failed(program) if program else set()
         report(why is None and test not in sound and (bad is None or test in bad), name,
                [why] if why else [f"{test} fails unplanted: {test in sound}; planted, these fail: {bad}"])
+    texts = os.path.join(top, "tests/model/programs.txt.gz")
+    for fault in TRAINED:
+        program, why = plant(fault, harness, *commands, folder)
+        got = program and subprocess.run([program, "--train", texts], capture_output=True, timeout=300, check=False)
+        report(why is None and got.returncode != 0, fault[0], [why or "no program fails"])
     plan()
 
 
