@@ -1,5 +1,7 @@
 /* Attention as PyTorch's CPU kernel has it: besides the result the logarithm of each row's sum, from which the gradient
  * computes the weights again. No dropout; a mask is added to the scores. A row of which nothing is left gives zeros. */
+#include "host/base/isa.h"
+#include "host/base/parallel.h"
 #include "host/op/checks.h"
 #include "host/op/reference/work.h"
 #include "host/op/rows.h"
@@ -85,6 +87,10 @@ typedef struct {
     int64_t heads, rows, keys, size;
     double scale;
     bool causal;
+    double *room;             /* 2 * keys a head */
+    double *out, *sums;       /* the forward's results, written or read */
+    const double *grad;       /* of the backward, with what it gives for query, key and value */
+    double *to[3];
 } flash_run;
 
 static const double *elements(work *w, bp_tensor *t)
@@ -100,24 +106,67 @@ static bool start(work *w, const op_call *k, flash_run *r)
     const bp_tensor *q = arg_tensor(a, at), *key = arg_tensor(a, at + 1);
     *r = (flash_run){elements(w, arg_tensor(a, at)), elements(w, arg_tensor(a, at + 1)),
                      elements(w, arg_tensor(a, at + 2)), NULL, tensor_dim(q, 0) * tensor_dim(q, 1), tensor_dim(q, 2),
-                     tensor_dim(key, 2), tensor_dim(q, 3), 0, arg_bool(a, named(k->op, "is_causal"))};
+                     tensor_dim(key, 2), tensor_dim(q, 3), 0, arg_bool(a, named(k->op, "is_causal")),
+                     NULL, NULL, NULL, NULL, {NULL, NULL, NULL}};
     r->scale = arg_is_none(a, scale) ? 1 / sqrt((double)r->size) : arg_float(a, scale);
     bp_tensor *mask = arg_tensor(a, named(k->op, "attn_mask"));
     if (mask && work_ok(w))
         r->mask = elements(w, work_expand(w, mask, 4,
                                           (bp_dim[]){q->sizes[0], q->sizes[1], q->sizes[2], key->sizes[2]}));
+    r->room = work_alloc(w, r->heads * r->keys * 2, sizeof *r->room);
     return work_ok(w);
 }
 
-static double score(const flash_run *r, int64_t head, int64_t i, int64_t j)
+/* -- a row -- */
+
+enum { LANES = 8 };
+typedef double lanes __attribute__((vector_size(8 * LANES)));
+
+/* to[j] = the products of q and row j of k, n elements each: in LANES sums, which are added in a fixed order. */
+ISA_INLINE void dots_body(int64_t n, const double *q, const double *k, int64_t rows, double *to)
 {
-    const double *q = r->q + (head * r->rows + i) * r->size, *k = r->k + (head * r->keys + j) * r->size;
-    double sum = 0;
-    if (r->causal && j > i)
-        return -INFINITY;
-    for (int64_t d = 0; d < r->size; d++)
-        sum += q[d] * k[d];
-    return sum * r->scale + (r->mask ? r->mask[(head * r->rows + i) * r->keys + j] : 0);
+    for (int64_t j = 0; j < rows; j++, k += n) {
+        lanes s = {0}, x, y;
+        double rest = 0;
+        int64_t d = 0;
+        for (; d + LANES <= n; d += LANES) {
+            memcpy(&x, q + d, sizeof x);
+            memcpy(&y, k + d, sizeof y);
+            s += x * y;
+        }
+        for (; d < n; d++)
+            rest += q[d] * k[d];
+        to[j] = ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7])) + rest;
+    }
+}
+ISA_FN(dots, (int64_t n, const double *q, const double *k, int64_t rows, double *to), (n, q, k, rows, to))
+
+/* to += factor[j] * row j of k. */
+ISA_INLINE void gather_body(int64_t n, const double *factor, const double *k, int64_t rows, double *restrict to)
+{
+    for (int64_t j = 0; j < rows; j++, k += n) {
+        ISA_SIMD for (int64_t d = 0; d < n; d++)
+            to[d] += factor[j] * k[d];
+    }
+}
+ISA_FN(gather, (int64_t n, const double *factor, const double *k, int64_t rows, double *to), (n, factor, k, rows, to))
+
+/* Row j of `to` += factor[j] * q. */
+ISA_INLINE void scatter_body(int64_t n, const double *factor, const double *q, int64_t rows, double *restrict to)
+{
+    for (int64_t j = 0; j < rows; j++, to += n) {
+        ISA_SIMD for (int64_t d = 0; d < n; d++)
+            to[d] += factor[j] * q[d];
+    }
+}
+ISA_FN(scatter, (int64_t n, const double *factor, const double *q, int64_t rows, double *to), (n, factor, q, rows, to))
+
+static void score_row(const flash_run *r, int64_t head, int64_t i, double *to)
+{
+    int64_t row = head * r->rows + i;
+    dots(r->size, r->q + row * r->size, r->k + head * r->keys * r->size, r->keys, to);
+    for (int64_t j = 0; j < r->keys; j++)
+        to[j] = r->causal && j > i ? -INFINITY : to[j] * r->scale + (r->mask ? r->mask[row * r->keys + j] : 0);
 }
 
 /* Row i of a head: its result, and the logarithm of its sum. */
@@ -125,18 +174,24 @@ static double run_row(const flash_run *r, int64_t head, int64_t i, double *weigh
 {
     double top = -INFINITY, sum = 0;
     memset(out, 0, (size_t)r->size * sizeof *out);
-    for (int64_t j = 0; j < r->keys; j++) {
-        weight[j] = score(r, head, i, j);
+    score_row(r, head, i, weight);
+    for (int64_t j = 0; j < r->keys; j++)
         top = weight[j] > top || isnan(weight[j]) ? weight[j] : top;
-    }
     if (top == -INFINITY)
         return 0;
     for (int64_t j = 0; j < r->keys; j++)
         sum += weight[j] = exp(weight[j] - top);
     for (int64_t j = 0; j < r->keys; j++)
-        for (int64_t d = 0; d < r->size; d++)
-            out[d] += weight[j] / sum * r->v[(head * r->keys + j) * r->size + d];
+        weight[j] /= sum;
+    gather(r->size, weight, r->v + head * r->keys * r->size, r->keys, out);
     return top + log(sum);
+}
+
+static void run_heads(void *arg, int64_t begin, int64_t end)
+{
+    const flash_run *r = arg;
+    for (int64_t i = begin * r->rows; i < end * r->rows; i++)
+        r->sums[i] = run_row(r, i / r->rows, i % r->rows, r->room + i / r->rows * 2 * r->keys, r->out + i * r->size);
 }
 
 bp_status kernel_flash_attention(bp_ctx *c, op_call *k)
@@ -144,34 +199,37 @@ bp_status kernel_flash_attention(bp_ctx *c, op_call *k)
     work w = {.c = c};
     flash_run r;
     bp_tensor *out = work_out(&w, k->out[0], BP_F64), *sums = work_out(&w, k->out[1], BP_F64);
-    double *weight = work_ok(&w) && start(&w, k, &r) ? work_alloc(&w, r.keys, sizeof *weight) : NULL;
-    for (int64_t i = 0; weight && i < r.heads * r.rows; i++)
-        ((double *)tensor_ptr(sums))[i] =
-            run_row(&r, i / r.rows, i % r.rows, weight, (double *)tensor_ptr(out) + i * r.size);
+    if (work_ok(&w) && start(&w, k, &r)) {
+        r.out = tensor_ptr(out);
+        r.sums = tensor_ptr(sums);
+        parallel_for(r.heads, 1, run_heads, &r);
+    }
     return work_end(&w);
 }
 
 /* What comes back for row i, spread to the query's row and to all keys and values of the head. */
-static void spread_row(const flash_run *r, int64_t head, int64_t i, const double *grad, const double *out, double sum,
-                       double *const to[3])
+static void spread_row(const flash_run *r, int64_t head, int64_t i)
 {
-    int64_t row = (head * r->rows + i) * r->size;
-    double through = 0;
-    for (int64_t d = 0; d < r->size; d++)
-        through += grad[row + d] * out[row + d];
+    int64_t row = (head * r->rows + i) * r->size, keys = head * r->keys * r->size;
+    double *weight = r->room + head * 2 * r->keys, *slope = weight + r->keys, through;
+    const double *grad = r->grad + row;
+    dots(r->size, grad, r->out + row, 1, &through);
+    score_row(r, head, i, weight);
+    dots(r->size, grad, r->v + keys, r->keys, slope);
     for (int64_t j = 0; j < r->keys; j++) {
-        int64_t key = (head * r->keys + j) * r->size;
-        double p = exp(score(r, head, i, j) - sum), slope = 0;
-        for (int64_t d = 0; d < r->size; d++) {
-            to[2][key + d] += p * grad[row + d];
-            slope += grad[row + d] * r->v[key + d];
-        }
-        slope = p * (slope - through) * r->scale;
-        for (int64_t d = 0; d < r->size; d++) {
-            to[0][row + d] += slope * r->k[key + d];
-            to[1][key + d] += slope * r->q[row + d];
-        }
+        weight[j] = exp(weight[j] - r->sums[head * r->rows + i]);
+        slope[j] = weight[j] * (slope[j] - through) * r->scale;
     }
+    gather(r->size, slope, r->k + keys, r->keys, r->to[0] + row);
+    scatter(r->size, slope, r->q + row, r->keys, r->to[1] + keys);
+    scatter(r->size, weight, grad, r->keys, r->to[2] + keys);
+}
+
+static void spread_heads(void *arg, int64_t begin, int64_t end)
+{
+    const flash_run *r = arg;
+    for (int64_t i = begin * r->rows; i < end * r->rows; i++)
+        spread_row(r, i / r->rows, i % r->rows);
 }
 
 bp_status kernel_flash_attention_backward(bp_ctx *c, op_call *k)
@@ -187,8 +245,12 @@ bp_status kernel_flash_attention_backward(bp_ctx *c, op_call *k)
             work_clear(t);
         to[i] = t ? tensor_ptr(t) : NULL;
     }
-    if (work_ok(&w) && start(&w, k, &r))
-        for (int64_t i = 0; i < r.heads * r.rows; i++)
-            spread_row(&r, i / r.rows, i % r.rows, grad, out, sums[i], to);
+    if (work_ok(&w) && start(&w, k, &r)) {
+        r.grad = grad;
+        r.out = (double *)(uintptr_t)out;
+        r.sums = (double *)(uintptr_t)sums;
+        memcpy(r.to, to, sizeof to);
+        parallel_for(r.heads, 1, spread_heads, &r);
+    }
     return work_end(&w);
 }
