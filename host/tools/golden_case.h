@@ -112,6 +112,8 @@ typedef struct {
 } golden_grads;
 /* Whether forward and backward on fakes give gradients alike; else `why` says what differs. */
 bool golden_grad_on_fakes(golden_case *k, const golden_call *call, const golden_grads *g, buf *why);
+/* Whether the minimal cut of the call's joint graph saves at most what the default set does; true where it has none. */
+bool golden_cut_saves_less(golden_case *k, const golden_call *call, buf *why);
 /* -- golden_grad.c -- */
 /* The gradients of one graph, by the eager tape or compiled, against the recorded ones. */
 golden_verdict golden_run_grad(golden_case *k, const golden_call *call, const json_t *j, buf *why);

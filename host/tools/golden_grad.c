@@ -309,6 +309,8 @@ static golden_verdict run_grad(grad_case *g, const json_t *j)
         return golden_judge_error(g->k, g->why);
     if (g->k->o->check_fake && !judge_fakes(g, j))
         return CASE_FAILED;
+    if (g->k->o->aot && !golden_cut_saves_less(g->k, g->call, g->why))
+        return CASE_FAILED;
     if (!judge(g, j))
         return passes_by_differences(g, j) ? CASE_BY_DIFFERENCES : CASE_FAILED;
     return g->turned ? CASE_TURNED : CASE_PASSED;

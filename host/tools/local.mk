@@ -4,5 +4,5 @@ libhost_la_SOURCES += \
 	%D%/golden_defined.c %D%/golden_defined.h %D%/golden_factors.c %D%/golden_fake.c \
 	%D%/golden_graph.c %D%/golden_grad.c %D%/golden_op.c %D%/golden_read.c %D%/show.c %D%/show.h
 libhost_la_SOURCES += %D%/golden_derivative.c %D%/golden_derivative.h %D%/golden_derivative.def
-libhost_la_SOURCES += %D%/golden_point.c %D%/golden_point.h
+libhost_la_SOURCES += %D%/golden_partition.c %D%/golden_point.c %D%/golden_point.h
 libhost_la_SOURCES += %D%/golden_grad_fake.c
