@@ -34,5 +34,6 @@ check-faults: %D%/test_holes$(EXEEXT) %D%/test_steps$(EXEEXT) %D%/harness$(EXEEX
 	@TMPDIR=$$(mktemp -d) && export TMPDIR && top_srcdir='$(abs_top_srcdir)' top_builddir='$(abs_top_builddir)' \
 		python3 $(srcdir)/%D%/faults.py $(tests_model_test_holes_OBJECTS) -- $(tests_model_test_steps_OBJECTS) \
 		-- $(CC) $(libhost_la_CPPFLAGS) $(AM_CFLAGS) $(CFLAGS) -w -- $(LIBTOOL) --silent --tag=CC --mode=link $(CC) \
-		$(AM_CFLAGS) $(CFLAGS) $(AM_LDFLAGS) $(LDFLAGS) -- libhost.la $(CMOCKA_LIBS) $(ZLIB_LIBS) -- $(tests_model_harness_OBJECTS); \
+		$(AM_CFLAGS) $(CFLAGS) $(AM_LDFLAGS) $(LDFLAGS) -- libhost.la $(CMOCKA_LIBS) $(ZLIB_LIBS) \
+		-- $(tests_model_harness_OBJECTS); \
 		status=$$?; rm -rf "$$TMPDIR"; exit $$status
