@@ -28,7 +28,7 @@ typedef struct {
 /* One tensor that a node had as argument or result. */
 enum saved_kind { SAVED_NONE, SAVED_META, SAVED_INPUT, SAVED_RESULT };
 typedef struct {
-    bp_tensor *t;           /* counted; a result's memory without its history. NULL: metadata alone, or freed */
+    bp_tensor *t;           /* counted; mostly memory without its history. NULL: metadata alone, or freed */
     tensor_meta meta;       /* its arrays live in the node */
     uint64_t version;
     uint8_t kind;

@@ -1,8 +1,8 @@
 /* Saved values: a node's arguments and results, of which tensors are kept only where a derivative reads their data.
  *
  * Of tensors that are not read a node keeps metadata; they are made again as fakes when the derivative runs.
- * A saved result is kept as a view without history, so that no node holds itself; it gets its history back when it is
- * read. Each knows the version of its memory: one that was written since is an error. */
+ * Results, and arguments that are no leaves, are kept as views without history, so that no node holds itself; they get
+ * their history back when they are read. Each knows the version of its memory: one that was written since is an error. */
 #include "host/grad/tape_node.h"
 #include <string.h>
 
@@ -31,16 +31,29 @@ static bool copy_value(bp_ctx *c, tape_node *n, const bp_value *from, bp_value *
     return items != NULL;
 }
 
+/* A leaf that requires grad gets no other history. Anything else may be written in place later, with what this node
+ * gives: were it kept itself, it would hold the node that holds it. */
+static bp_tensor *kept(bp_ctx *c, bp_tensor *t, const tensor_meta *m)
+{
+    const uint8_t leaf = TENSOR_REQUIRES_GRAD | TENSOR_IS_LEAF;
+    bool itself = (t->flags & leaf) == leaf || t->flags & TENSOR_WRAPPED_NUMBER;
+    return itself ? tensor_ref(t) : tensor_view(c, t, m);
+}
+
 static bp_status save_input(bp_ctx *c, tape_node *n, uint32_t at, bp_tensor *t, bool read)
 {
     saved *s = &n->u.call.saved[at];
-    s->kind = read ? SAVED_INPUT : SAVED_META;
+    if (!tape_node_meta(c, n, t, &s->meta))
+        return c->diag.code;
+    s->kind = SAVED_META;
     s->version = tape_version(t);
-    if (read) {
-        s->t = tensor_ref(t);
-        n->saves = 1;
-    }
-    return tape_node_meta(c, n, t, &s->meta) ? BP_OK : c->diag.code;
+    if (!read)
+        return BP_OK;
+    if (!(s->t = kept(c, t, &s->meta)))
+        return c->diag.code;
+    s->kind = SAVED_INPUT;
+    n->saves = 1;
+    return BP_OK;
 }
 
 /* Statistics that the call is about to move are not what its derivative wants. */
@@ -100,6 +113,15 @@ static bp_tensor *moved(bp_ctx *c, const tape_node *n, const saved *s, const cha
     return NULL;
 }
 
+/* Under grad mode it has its history, which is that of the node's edge. */
+static bp_tensor *input_get(bp_ctx *c, tape_node *n, const saved *s)
+{
+    tape_edge e = n->edges[s - n->u.call.saved];
+    if (e.node && c->ambient.grad_enabled && !tape_requires(s->t) && tape_set_node(c, s->t, e.node, e.index) != BP_OK)
+        return NULL;
+    return scope_own(c, tensor_ref(s->t));
+}
+
 bp_tensor *saved_get(bp_ctx *c, tape_node *n, const saved *s, const char *what, uint32_t result)
 {
     if (s->kind == SAVED_NONE || !ctx_ok(c))
@@ -113,7 +135,7 @@ bp_tensor *saved_get(bp_ctx *c, tape_node *n, const saved *s, const char *what, 
     if (tape_version(s->t) != s->version)
         return moved(c, n, s, what);
     if (s->kind == SAVED_INPUT)
-        return scope_own(c, tensor_ref(s->t));
+        return input_get(c, n, s);
     bp_tensor *t = tensor_view(c, s->t, &s->meta);
     if (t && s->requires && tape_set_node(c, t, n, result) != BP_OK) {
         tensor_unref(t);

@@ -44,6 +44,31 @@ static void the_old_value_keeps_its_history(void **state)
     OK();
 }
 
+static void count_one(void *arg)
+{
+    ++*(int *)arg;
+}
+
+static bp_tensor *no_other(bp_ctx *ctx, bp_tensor *grad, void *arg)
+{
+    (void)ctx, (void)grad, (void)arg;
+    return NULL;
+}
+
+static void a_write_of_what_was_computed_from_it_makes_no_circle(void **state)
+{
+    (void)state;
+    int gone = 0;
+    bp_scope_begin(c);
+    bp_tensor *x = leaf(F(1, 2)), *y = bp_mul(c, x, F(3, 3));
+    assert_true(bp_tensor_register_hook(c, y, no_other, &gone, count_one));
+    bp_add_inplace(c, y, bp_mul(c, y, F(2, 2)));
+    bp_add_inplace(c, y, bp_mul(c, y, y));
+    bp_scope_end(c);
+    assert_int_equal(gone, 1);
+    OK();
+}
+
 static void a_written_result_is_read_as_written(void **state)
 {
     (void)state;
@@ -310,6 +335,7 @@ int main(void)
         T(a_write_in_place_is_recorded),
         T(the_old_value_is_kept_where_the_derivative_reads_it),
         T(the_old_value_keeps_its_history),
+        T(a_write_of_what_was_computed_from_it_makes_no_circle),
         T(a_written_result_is_read_as_written),
         T(a_saved_tensor_that_is_written_is_an_error),
         T(a_saved_result_that_is_written_is_an_error),
