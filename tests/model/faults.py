@@ -46,9 +46,8 @@ FAULTS = [
      "    place_add(k->epochs, p, k->fresh.at[k->next_fresh]);\n    k->fresh.len = k->next_fresh;",
      "a_guess_that_nobody_confirmed_does_not_count"),
     ("share: a value is an output as it is", "host/compile/commit.c",
-     "    if (meta_is_constant(&o->base) && fits(o->value, v, &o->base))\n"
-     "        t = m->is_last ? bind_take(&m->k->vals, o->value) : tensor_ref(v);",
-     "    t = tensor_ref(v);", "an_output_is_no_argument_s_memory"),
+     "    if (whole)\n        t = m->is_last ? bind_take(&m->k->vals, o->value) : tensor_ref(v);",
+     "    t = whole ? tensor_ref(v) : tensor_ref(v);", "an_output_is_no_argument_s_memory"),
     ("grown: a list that cannot grow is an error", "host/compile/run.c",
      "KEY_ACCUMULATED_RECOMPILE_LIMIT))\n        return STEP_OK;",
      "KEY_ACCUMULATED_RECOMPILE_LIMIT))\n        return call_eager(k, \"%s\", \"limit\");",
