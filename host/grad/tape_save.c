@@ -2,7 +2,7 @@
  *
  * Of tensors that are not read a node keeps metadata; they are made again as fakes when the derivative runs.
  * Results, and arguments that are no leaves, are kept as views without history, so that no node holds itself; they get
- * their history back when they are read. Each knows the version of its memory: one that was written since is an error. */
+ * their history back when they are read. Each knows the version of its memory: one written since is an error. */
 #include "host/grad/tape_node.h"
 #include <string.h>
 
