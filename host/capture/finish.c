@@ -54,6 +54,8 @@ static bp_status add_outs(trace *t, const bp_frame *f, item *end)
     }
     end->end.outs = outs;
     end->end.nouts = f->returns.len;
+    if (f->spec && !(end->end.tree = arena_strdup(&t->arena, f->spec)))
+        return trace_nomem(t);
     return BP_OK;
 }
 
@@ -154,7 +156,7 @@ static bool is_plain(trace *t, const item *end)
             return false;
         seen[o->storage] = value[o->value] = true;
     }
-    return !end->end.nwrites;
+    return !end->end.nwrites && !end->end.tree;
 }
 
 /* A path ends where it recorded last. */

@@ -1,6 +1,7 @@
 /* Frames: arguments, attributes and results of one call of a C function. */
 #include "host/capture/frame.h"
 #include "host/capture/trace.h"
+#include "host/capture/tree.h"
 #include "host/grad/share.h"
 #include "host/tensor/module.h"
 #include <stdlib.h>
@@ -32,8 +33,9 @@ static bp_status check_argument(bp_ctx *c, uint32_t i, const bp_value *v)
     bool known = v->kind == BP_VALUE_NONE || v->kind == BP_VALUE_TENSOR || v->kind == BP_VALUE_BOOL ||
                  v->kind == BP_VALUE_INT || v->kind == BP_VALUE_FLOAT || v->kind == BP_VALUE_STRING;
     if (!known)
-        return ctx_fail(c, BP_INVALID_ARGUMENT, "argument %u: a value of kind %u is none that a function takes", i,
-                        v->kind);
+        return ctx_fail(c, BP_INVALID_ARGUMENT, "argument %u: a value of kind %u is none that a function takes%s", i,
+                        v->kind,
+                        v->kind == BP_VALUE_LIST || v->kind == BP_VALUE_MAP ? ": bp_call_tree takes nested ones" : "");
     const bp_tensor *t = v->kind == BP_VALUE_TENSOR ? v->v.tensor : NULL;
     if (v->kind == BP_VALUE_TENSOR && !t)
         return ctx_fail(c, BP_INVALID_ARGUMENT, "argument %u is a tensor that is NULL: pass kind NONE for none", i);
@@ -77,6 +79,7 @@ void frame_fini(bp_frame *f)
     for (uint32_t i = 0; i < f->returns.len; i++)
         tensor_unref(f->returns.at[i]);
     vec_fini(&f->returns);
+    arena_fini(&f->trees);
 }
 
 bp_status frame_run(bp_frame *f, bp_fn fn)
@@ -98,20 +101,24 @@ static void free_array(void *arg, void *data)
     free(arg);
 }
 
-/* The array is the memory of a tensor that the scope owns, so that it lives as long as its entries. */
-static bp_tensor **array_in_scope(bp_ctx *c, uint32_t n)
+/* It is the memory of a tensor that the scope owns. */
+bool frame_keep(bp_ctx *c, void *p, size_t nbytes, void (*release)(void *p, void *data))
 {
-    size_t nbytes = (n ? n : 1) * sizeof(bp_tensor *);
-    bp_tensor **at = calloc(n ? n : 1, sizeof *at);
     bp_dim size = dim_const((int64_t)nbytes), stride = dim_const(1);
     tensor_meta m = {BP_U8, {BP_CPU, 0}, 1, &size, &stride, dim_const(0)};
-    bp_tensor *holder = at ? tensor_wrap(c, &m, at, nbytes, free_array, at) : NULL;
-    if (!holder) {
-        free(at);
-        ctx_nomem(c);
-        return NULL;
-    }
-    return scope_own(c, holder) ? at : NULL;
+    bp_tensor *holder = p ? tensor_wrap(c, &m, p, nbytes, release, p) : NULL;
+    if (holder)
+        return scope_own(c, holder) != NULL;
+    if (p)
+        release(p, p);
+    ctx_nomem(c);
+    return false;
+}
+
+static bp_tensor **array_in_scope(bp_ctx *c, uint32_t n)
+{
+    bp_tensor **at = calloc(n ? n : 1, sizeof *at);
+    return frame_keep(c, at, (n ? n : 1) * sizeof *at, free_array) ? at : NULL;
 }
 
 bp_status outputs_reserve_more(bp_ctx *c, bp_outputs *outs, uint32_t n)
@@ -132,6 +139,7 @@ bp_status outputs_reserve_more(bp_ctx *c, bp_outputs *outs, uint32_t n)
 bp_status frame_give(bp_frame *f, bp_outputs *outs)
 {
     TRY(outputs_reserve(f->c, outs, f->returns.len));
+    TRY(tree_give(f->c, outs, f->spec));
     for (uint32_t i = 0; i < f->returns.len; i++) {
         outs->at[i] = scope_own(f->c, f->returns.at[i]);
         f->returns.at[i] = NULL;
@@ -255,6 +263,10 @@ void bp_return(bp_frame *f, bp_tensor *t)
 {
     if (!ctx_ok(f->c))
         return;
+    if (f->spec) {
+        ctx_fail(f->c, BP_FAILED_PRECONDITION, "bp_return follows bp_return_tree, which gives all results");
+        return;
+    }
     t = t ? capture_real(f->c, t) : NULL;
     if (vec_push(&f->returns, t))
         t ? (void)tensor_ref(t) : (void)0;

@@ -17,6 +17,8 @@ struct bp_frame {
     uint32_t nargs;
     bool failed; /* out of memory in bp_return; told when the function ends */
     VEC(bp_tensor *) returns; /* a reference each; entries may be NULL */
+    arena trees; /* what bp_arg_tree gave, and spec */
+    const char *spec; /* of bp_return_tree; NULL: bp_return */
 };
 
 /* Checks that the arguments have kinds that a function can take, and that no tensor is a leftover of a capture. */
@@ -27,6 +29,8 @@ void frame_fini(bp_frame *f);
 bp_status frame_run(bp_frame *f, bp_fn fn);
 /* Hands the results to the context's scope and lists them in outs. */
 bp_status frame_give(bp_frame *f, bp_outputs *outs);
+/* p lives as long as the scope, which then calls release(p, _). False: out of memory, and it has been called. */
+bool frame_keep(bp_ctx *c, void *p, size_t nbytes, void (*release)(void *p, void *data));
 /* Makes room for n results in outs: checks a caller's array, or makes one that lives as long as the scope. */
 bp_status outputs_reserve_more(bp_ctx *c, bp_outputs *outs, uint32_t n);
 static inline bp_status outputs_reserve(bp_ctx *c, bp_outputs *outs, uint32_t n)
@@ -42,6 +46,7 @@ typedef struct {
     trace *current; /* the capture that runs */
     trace *resumed; /* the innermost function that went on for real behind a replay */
     uint32_t turn, depth;
+    struct tree_wish *wish; /* of the innermost bp_call_tree */
 } capture_slot;
 /* NULL: out of memory, the context says so. */
 capture_slot *capture_slot_get(bp_ctx *c);

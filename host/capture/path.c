@@ -63,6 +63,8 @@ static bool end_eq(const item *a, const item *b)
 {
     if (a->end.nouts != b->end.nouts || a->end.nwrites != b->end.nwrites || a->end.rng_total != b->end.rng_total)
         return false;
+    if (!a->end.tree != !b->end.tree || (a->end.tree && strcmp(a->end.tree, b->end.tree) != 0))
+        return false;
     for (uint32_t i = 0; i < a->end.nouts; i++)
         if (!out_eq(&a->end.outs[i], &b->end.outs[i]))
             return false;
@@ -161,7 +163,9 @@ static bool copy_end(arena *a, const item *from, item *to)
         outs[i].base = meta_copy(a, &outs[i].base, &ok);
     }
     to->end.outs = outs;
-    return ok;
+    if (from->end.tree)
+        to->end.tree = arena_strdup(a, from->end.tree);
+    return ok && !from->end.tree == !to->end.tree;
 }
 
 static bool copy_step(arena *a, const item *from, item *to)

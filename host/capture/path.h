@@ -78,7 +78,8 @@ typedef struct item {
             uint32_t nouts, nwrites;
             uint64_t rng_total;   /* by which the generator moves */
             const step_spec *step; /* of ITEM_STEP */
-            bool is_plain;        /* each output is whole, made here and shares nothing; nothing is written */
+            const char *tree;     /* the spec of bp_return_tree, or NULL */
+            bool is_plain;        /* each output is whole, made here and shares nothing; nothing is written, no tree */
         } end;
     };
 } item;

@@ -2,6 +2,7 @@
  *
  * Everything that can fail comes first: outputs in memory of their own, sources that a write would change under us
  * copied aside. Then the writes, in order of inputs; nothing behind them can fail (C1.1). */
+#include "host/capture/tree.h"
 #include "host/compile/callable.h"
 #include "host/grad/share.h"
 #include <stdlib.h>
@@ -389,6 +390,8 @@ static step commit_plain(call *k, const item *end)
 static step commit_any(call *k, const item *end)
 {
     step s;
+    if (end->end.tree && tree_give(k->c, k->outs, end->end.tree) != BP_OK)
+        return STEP_FAILED;
     enum { FEW_OUTS = 32, FEW_WRITES = 16 };
     bp_tensor *few[2 * FEW_OUTS], **at = few;
     write_job few_jobs[FEW_WRITES], *jobs = few_jobs;

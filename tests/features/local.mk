@@ -6,6 +6,7 @@ $(feature_plugins): $(bad_headers)
 EXTRA_DIST += %D%/plugins/named_otherwise.c %D%/plugins/once.c
 
 unit_tests += %D%/test_backends %D%/test_calls %D%/test_functions %D%/test_operators %D%/test_registry %D%/test_training
+unit_tests += %D%/test_backends %D%/test_calls %D%/test_functions %D%/test_operators %D%/test_registry %D%/test_trees
 script_tests += %D%/F026.sh %D%/F060.sh %D%/F100.sh %D%/F110.sh
 EXTRA_DIST += %D%/core.txt %D%/surveyed.txt
 check_PROGRAMS += %D%/hello %D%/hello_cxx
@@ -19,3 +20,4 @@ tests_features_test_functions_LDADD = $(world)
 tests_features_test_operators_LDADD = $(world)
 tests_features_test_registry_LDADD = $(world)
 tests_features_test_training_LDADD = $(world)
+tests_features_test_trees_LDADD = $(world)

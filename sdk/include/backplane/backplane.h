@@ -219,10 +219,22 @@ BP_EXPORT bp_tensor *bp_attr(bp_frame *f, bp_module *m, const char *name);
 BP_EXPORT bp_tensor *bp_constant(bp_ctx *c, bp_tensor *t);
 BP_EXPORT bp_tensor *bp_constant_at(bp_ctx *c, bp_tensor *t, const char *file, int32_t line);
 #define bp_constant(c, t) bp_constant_at((c), (t), __FILE__, __LINE__)
+/* The nested arguments of bp_call_tree, as a list or map of handles, numbers and strings: all are asked for, and
+ * guarded (docs/capture.md). Valid until the function returns; NULL: the context says why. */
+BP_EXPORT const bp_value *bp_arg_tree(bp_frame *f);
+/* Item i of a list, the i-th value of a map, the value of a key; NULL: there is none, or t is NULL. */
+BP_EXPORT const bp_value *bp_tree_at(const bp_value *t, uint32_t i);
+BP_EXPORT const bp_value *bp_tree_get(const bp_value *t, const char *key);
+BP_EXPORT uint32_t bp_tree_count(const bp_value *t); /* items of a list, pairs of a map; else 0 */
+/* The tensor that t is; NULL: it is none. */
+BP_EXPORT bp_tensor *bp_tree_tensor(const bp_value *t);
 /* The `.user` of the options. */
 BP_EXPORT void *bp_user(bp_frame *f);
 /* Adds an output. Outputs are in order of these calls. */
 BP_EXPORT void bp_return(bp_frame *f, bp_tensor *t);
+/* The outputs as a tree of lists, maps, tensors and NONE, which a caller by bp_call_tree gets in this form; bp_call
+ * gets its tensors in order. It is the function's only return. Copied. */
+BP_EXPORT void bp_return_tree(bp_frame *f, const bp_value *t);
 
 typedef struct {
     const char *backend;       /* a name; NULL: the config's default */
@@ -282,6 +294,13 @@ BP_EXPORT bp_tensor *bp_call1_at(bp_ctx *c, bp_callable *g, uint32_t n, bp_tenso
 #define bp_call1(c, ...) bp_call1_at((c), __VA_ARGS__, __FILE__, __LINE__)
 /* Runs fn eagerly, as a callable that is never captured would. */
 BP_EXPORT bp_status bp_run_eager(bp_ctx *c, bp_fn fn, void *user, const bp_args *inputs, bp_outputs *outputs);
+
+/* Calls g with nested arguments: in is a list or map of tensors, NONE, numbers, strings, and further lists and maps, at
+ * most 64 deep. They are flattened: the call below is bp_call with a text of the structure as argument 0 and the
+ * leaves behind it. out: what bp_return_tree gave, or a list of what bp_return gave; owned by the context's scope. */
+BP_EXPORT bp_status bp_call_tree(bp_ctx *c, bp_callable *g, const bp_value *in, bp_value *out);
+/* The same as bp_run_eager. */
+BP_EXPORT bp_status bp_run_eager_tree(bp_ctx *c, bp_fn fn, void *user, const bp_value *in, bp_value *out);
 
 /* -- seeing -------------------------------------------------------------------------------------------------------- */
 

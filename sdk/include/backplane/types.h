@@ -74,8 +74,8 @@ enum { BP_SCALAR_UNSET = 0, BP_SCALAR_BOOL = 1, BP_SCALAR_INT = 2, BP_SCALAR_FLO
 typedef struct { uint32_t kind, sym; union { int64_t i; double f[2]; } v; } bp_scalar;
 
 /* A value in an argument list: of an operator call, and of a node of a graph.
- * Lists are nested values; `count` is the length of a list and of nothing else. Memory belongs to the graph or call
- * that it was read from. Kind TENSOR occurs inside the host only; a plugin sees NODE. Unknown kinds may be added. */
+ * Lists are nested values; `count` is the length of a list or map and of nothing else. Memory belongs to the graph or
+ * call that it was read from. Kind TENSOR occurs inside the host only; a plugin sees NODE. Kinds may be added. */
 enum {
     BP_VALUE_NONE = 0,    /* Python's None: an optional argument that is absent */
     BP_VALUE_NODE = 1,    /* v.node: the id of the node whose result it is */
@@ -90,7 +90,8 @@ enum {
     BP_VALUE_DEVICE = 10, /* v.device */
     BP_VALUE_MEMORY_FORMAT = 11, /* v.i */
     BP_VALUE_LIST = 12,   /* v.items[0 .. count) */
-    BP_VALUE_GENERATOR = 13 /* v.tensor is the host's generator object; NONE is the context's own (host only) */
+    BP_VALUE_GENERATOR = 13, /* v.tensor is the host's generator object; NONE is the context's own (host only) */
+    BP_VALUE_MAP = 14     /* v.items[0 .. count): a STRING, its value, the next STRING ... (bp_call_tree) */
 };
 typedef struct bp_value bp_value;
 struct bp_value {
