@@ -114,7 +114,10 @@ include %D%/fail/local.mk
 include %D%/features/local.mk
 include %D%/unit/backend/local.mk
 script_tests += %D%/cli/verbs.sh
+# Some thousand steps, which sanitizers would make minutes of; shorter trainings are among the unit tests.
+if !SANITIZED
 script_tests += %D%/models/train.py
+endif
 
 include %D%/bench/local.mk
 include %D%/check/local.mk
@@ -122,6 +125,7 @@ include %D%/golden/local.mk
 include %D%/model/local.mk
 include %D%/oom/local.mk
 
+EXTRA_DIST += %D%/models/train.py
 EXTRA_DIST += %D%/unit/op/core_schemas.txt
 EXTRA_DIST += %D%/models/nn/layers.safetensors %D%/models/nn/record.py \
 	%D%/models/nn/optim.safetensors %D%/models/nn/record_optim.py
