@@ -55,7 +55,7 @@ bp_tensor *slice_have(slicer *s, ref r)
 }
 
 typedef VEC(ref) ref_stack;
-typedef struct { slicer *s; ref_stack todo; uint32_t missing; bool failed; } needs;
+typedef struct { slicer *s; ref_stack pending; uint32_t missing; bool failed; } needs;
 
 static void push_missing(void *arg, ref r)
 {
@@ -63,7 +63,7 @@ static void push_missing(void *arg, ref r)
     if (have(n->s, r))
         return;
     n->missing++;
-    if (!ref_is_node(r) || !vec_push(&n->todo, r))
+    if (!ref_is_node(r) || !vec_push(&n->pending, r))
         n->failed = true;
 }
 
@@ -171,8 +171,8 @@ static bool make_plan(slicer *s, ref r, plan *p)
     map seen = {0};
     needs n = {.s = s};
     push_missing(&n, r);
-    while (n.todo.len && !n.failed) {
-        const item *it = s->item_of(s->arg, vec_pop(&n.todo));
+    while (n.pending.len && !n.failed) {
+        const item *it = s->item_of(s->arg, vec_pop(&n.pending));
         map_value *v = it ? map_put_u64(&seen, it->node.first, NULL) : NULL;
         n.failed |= !v || it->node.op->flags & never;
         if (n.failed || v->u)
@@ -183,7 +183,7 @@ static bool make_plan(slicer *s, ref r, plan *p)
         item_each_ref(it, push_missing, &n);
     }
     map_fini(&seen);
-    vec_fini(&n.todo);
+    vec_fini(&n.pending);
     if (!n.failed && p->items.len)
         qsort(p->items.at, p->items.len, sizeof *p->items.at, by_first);
     return !n.failed;
@@ -240,8 +240,8 @@ bp_tensor *slice_value(slicer *s, ref r)
     if (!ctx_ok(s->c))
         return NULL;
     push_missing(&n, r);
-    while (n.todo.len && !n.failed) {
-        ref top = vec_last(&n.todo);
+    while (n.pending.len && !n.failed) {
+        ref top = vec_last(&n.pending);
         const item *it = s->item_of(s->arg, top);
         n.missing = 0;
         if (!it)
@@ -250,10 +250,10 @@ bp_tensor *slice_value(slicer *s, ref r)
             item_each_ref(it, push_missing, &n);
         if (n.missing || n.failed)
             continue;
-        n.todo.len--;
+        n.pending.len--;
         n.failed = !have(s, top) && evaluate(s, it) != BP_OK;
     }
-    vec_fini(&n.todo);
+    vec_fini(&n.pending);
     if (n.failed && ctx_ok(s->c))
         ctx_fail(s->c, BP_INTERNAL, "the value %%%u of a captured function cannot be computed", r);
     return n.failed ? NULL : have(s, r);

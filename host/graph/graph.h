@@ -148,6 +148,9 @@ bp_status graph_hash(bp_ctx *c, const bp_graph_module *gm, uint32_t *order, hash
 typedef bp_status (*graph_on_node)(void *arg, node_id n, bp_tensor *const *results, uint32_t nresults);
 bp_status graph_run(bp_ctx *c, const bp_graph_module *gm, bp_tensor *const *inputs, uint32_t ninputs,
                     bp_tensor **outputs, uint32_t noutputs, graph_on_node on_node, void *arg);
+/* A fake for each placeholder, of its type: inputs has room for them all, and is NULLs; what is in it is the caller's,
+ * also on failure. FAILED_PRECONDITION: one has no type. */
+bp_status graph_fake_inputs(bp_ctx *c, const bp_graph_module *gm, bp_tensor **inputs);
 /* Fills every node's metas from the placeholders' (fakes through the shape rules). */
 bp_status graph_propagate(bp_ctx *c, bp_graph_module *gm);
 /* The same, but metadata that are there stay, and must be what the shape rules give: for texts. */

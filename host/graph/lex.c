@@ -71,6 +71,16 @@ str lex_word(lexer *x)
     return (str){begin, (size_t)(x->at - begin)};
 }
 
+str lex_keyword(lexer *x)
+{
+    lexer ahead = *x;
+    str w = lex_word(&ahead);
+    if (!w.n || !lex_take(&ahead, '='))
+        return (str){0};
+    *x = ahead;
+    return w;
+}
+
 str lex_name(lexer *x)
 {
     str w = lex_word(x);

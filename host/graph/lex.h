@@ -21,6 +21,7 @@ bool lex_at_end(lexer *x);
 /* Moves over ch, or fails: expected "what". */
 bp_status lex_expect(lexer *x, char ch, const char *what);
 str lex_word(lexer *x);            /* [A-Za-z_][A-Za-z0-9_]*; empty when the next token is none */
+str lex_keyword(lexer *x);         /* "name=" ahead: takes it and gives the name; else empty, and nothing is taken */
 str lex_name(lexer *x);            /* the same with dots and dashes inside */
 /* A number: its text is at the next token. is_float tells whether it is written as one. */
 bp_status lex_number(lexer *x, bool *is_float, int64_t *i, double *f);

@@ -173,22 +173,11 @@ static void reading_fini(reading *r)
     vec_fini(&r->types);
 }
 
-/* "name=" ahead: takes it. */
-static str take_keyword(parser *p)
-{
-    lexer ahead = p->x;
-    str w = lex_word(&ahead);
-    if (!w.n || !lex_take(&ahead, '='))
-        return (str){0};
-    p->x = ahead;
-    return w;
-}
-
 static bp_status read_argument(parser *p, reading *r)
 {
     bp_value v = {0};
     lex_place at = lex_here(&p->x);
-    str keyword = take_keyword(p);
+    str keyword = lex_keyword(&p->x);
     if (!keyword.n && r->kwargs.len)
         return lex_fail(&p->x, at, "expected a named argument after \"%s=\"", vec_last(&r->kwargs).name);
     TRY(read_value(p, &v));

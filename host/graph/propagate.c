@@ -83,7 +83,7 @@ static bp_status note_metas(void *arg, node_id n, bp_tensor *const *results, uin
     return s;
 }
 
-static bp_status make_inputs(bp_ctx *c, const bp_graph_module *gm, bp_tensor **inputs)
+bp_status graph_fake_inputs(bp_ctx *c, const bp_graph_module *gm, bp_tensor **inputs)
 {
     uint32_t i = 0;
     for (node_id n = gm->g.first; n; n = graph_get(&gm->g, n)->next) {
@@ -112,7 +112,7 @@ static bp_status propagate(bp_ctx *c, bp_graph_module *gm, bool check)
     dispatch_mode fake;
     uint32_t nin = graph_placeholders(&gm->g, NULL, 0), nout = graph_output_count(&gm->g);
     bp_tensor **inputs = calloc(nin + 1, sizeof(bp_tensor *)), **outputs = calloc(nout + 1, sizeof(bp_tensor *));
-    bp_status s = inputs && outputs ? make_inputs(c, gm, inputs) : ctx_nomem(c);
+    bp_status s = inputs && outputs ? graph_fake_inputs(c, gm, inputs) : ctx_nomem(c);
     if (!s) {
         mode_init_fake(&fake);
         mode_push(c, &fake);

@@ -511,7 +511,7 @@ static bp_status run_all(decomposer *d, const bp_graph_module *from)
 {
     uint32_t nin = graph_placeholders(&from->g, NULL, 0), nout = graph_output_count(&from->g);
     bp_tensor **inputs = calloc(nin + 1, sizeof *inputs), **outputs = calloc(nout + 1, sizeof *outputs);
-    bp_status s = inputs && outputs ? fake_inputs(d->c, from, inputs) : ctx_nomem(d->c);
+    bp_status s = inputs && outputs ? graph_fake_inputs(d->c, from, inputs) : ctx_nomem(d->c);
     if (!s) {
         mode_push(d->c, &d->mode);
         s = graph_run(d->c, from, inputs, nin, outputs, nout, note_results, d);

@@ -247,20 +247,10 @@ typedef struct {
     uint32_t npos, nnamed;
 } call_args;
 
-static str take_keyword(parser *p)
-{
-    lexer ahead = p->x;
-    str w = lex_word(&ahead);
-    if (!w.n || !lex_take(&ahead, '='))
-        return (str){0};
-    p->x = ahead;
-    return w;
-}
-
 static bp_status read_argument(parser *p, call_args *a)
 {
     lex_place at = lex_here(&p->x);
-    str keyword = take_keyword(p);
+    str keyword = lex_keyword(&p->x);
     if (!keyword.n && a->nnamed)
         return lex_fail(&p->x, at, "expected a named argument after \"%s=\"", a->names[a->nnamed - 1]);
     if (a->npos + a->nnamed == FORMULA_ARGS)

@@ -40,22 +40,6 @@ bool node_is_pure(const graph_node *n)
 
 /* -- memory -------------------------------------------------------------------------------------------------------- */
 
-bp_status fake_inputs(bp_ctx *c, const bp_graph_module *gm, bp_tensor **inputs)
-{
-    uint32_t i = 0;
-    for (node_id n = gm->g.first; n; n = graph_get(&gm->g, n)->next) {
-        const graph_node *node = graph_get(&gm->g, n);
-        if (node->op != BP_NODE_PLACEHOLDER)
-            continue;
-        if (node->nmetas != 1)
-            return ctx_fail(c, BP_FAILED_PRECONDITION, "input \"%s\" of graph \"%s\" has no type", node->name,
-                            gm->name);
-        if (!(inputs[i++] = tensor_new_fake(c, node->metas)))
-            return c->diag.code;
-    }
-    return BP_OK;
-}
-
 typedef struct { bp_ctx *c; memory_map *m; } mapping;
 
 static bp_status note_memory(void *arg, node_id n, bp_tensor *const *results, uint32_t nresults)
@@ -78,7 +62,7 @@ static bp_status run_on_fakes(bp_ctx *c, const bp_graph_module *gm, memory_map *
 {
     uint32_t nin = graph_placeholders(&gm->g, NULL, 0), nout = graph_output_count(&gm->g);
     bp_tensor **inputs = calloc(nin + 1, sizeof *inputs), **outputs = calloc(nout + 1, sizeof *outputs);
-    bp_status s = inputs && outputs ? fake_inputs(c, gm, inputs) : ctx_nomem(c);
+    bp_status s = inputs && outputs ? graph_fake_inputs(c, gm, inputs) : ctx_nomem(c);
     mapping p = {c, m};
     dispatch_mode fake;
     if (!s) {

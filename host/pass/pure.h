@@ -20,6 +20,4 @@ typedef struct {
 /* UNIMPLEMENTED or FAILED_PRECONDITION where sizes depend on data. */
 bp_status memory_map_make(bp_ctx *c, const bp_graph_module *gm, memory_map *out);
 void memory_map_fini(memory_map *m);
-/* Fakes of a graph's placeholders, with room for them; an error names the first without a type. */
-bp_status fake_inputs(bp_ctx *c, const bp_graph_module *gm, bp_tensor **inputs);
 #endif
