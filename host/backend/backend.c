@@ -79,8 +79,7 @@ static bool add_builtins(backend_room *room)
         b->info = (bp_backend_info){.size = sizeof b->info,
                                     .flags = BP_CONCURRENT_COMPILE | BP_CONCURRENT_RUN | BP_FORK_SAFE,
                                     .options = BUILTIN_OPTIONS};
-        b->partition = BUILTINS[i].partition;
-        b->decomposes = BUILTINS[i].decomposes;
+        b->training = BUILTINS[i].training;
         backend_set_code(b, BUILTINS[i].compile, NULL, STATE_BUILTIN);
     }
     return true;
@@ -252,6 +251,29 @@ bp_status backend_unusable(bp_ctx *c, const backend *b)
 const char *backend_name(const backend *b)
 {
     return b->name;
+}
+
+const backend_training *backend_training_of(const backend *b)
+{
+    return &b->training;
+}
+
+bp_status backend_set_training(bp_ctx *c, const char *name, const backend_training *t, bp_compile_fn bw,
+                               bp_compile_fn inference)
+{
+    backend_room *room = backend_room_of(c->rt);
+    backend *b = room ? backend_find(c->rt, name) : NULL;
+    const char *passes = b && t->passes ? backend_keep_text(room, t->passes) : NULL;
+    const char *region = b && t->region ? backend_keep_text(room, t->region) : NULL;
+    if (!b || (t->passes && !passes) || (t->region && !region))
+        return ctx_nomem(c);
+    b->training = *t;
+    b->training.passes = passes;
+    b->training.region = region;
+    b->info.compile_backward = bw;
+    b->info.compile_inference = inference;
+    b->info.whole_ops = t->whole;
+    return BP_OK;
 }
 
 const char *backend_origin_text(const backend *b)

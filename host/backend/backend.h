@@ -25,7 +25,22 @@ enum backend_state {
 backend *backend_lookup(bp_ctx *c, const char *name);
 /* What bp_compile does: function, name or default -> a backend, then its init hook, every time. */
 bp_status backend_resolve(bp_ctx *c, const char *name, bp_compile_fn fn, bp_init_fn init, backend **out);
-const char *backend_name(const backend *b);     /* "?" for a function without one */
+const char *backend_name(const backend *b);     /* a static function's: its place, "program+0x1a40" */
+
+/* How graphs that train are made for a backend: a built-in one's row says it, or bp_aot_autograd. */
+typedef struct {
+    bool tape;              /* they are not differentiated ahead of time: their operators run under the tape */
+    uint8_t partition;      /* 0: as the config says; else 1 + PARTITION_* */
+    bool decomposes;        /* in core ATen */
+    bool wraps;             /* made by bp_aot_autograd: options and modes are ignored, with a warning */
+    const char *passes;     /* host passes that run first, by commas, or NULL */
+    const char *region;     /* begins the names of its graphs, or NULL */
+    const char *const *whole; /* targets that stay whole, NULL-terminated, or NULL */
+} backend_training;
+const backend_training *backend_training_of(const backend *b);
+/* For a backend that has just been registered from C: texts are copied, whole is kept; bw and inference may be NULL. */
+bp_status backend_set_training(bp_ctx *c, const char *name, const backend_training *t, bp_compile_fn bw,
+                               bp_compile_fn inference);
 enum backend_state backend_get_state(const backend *b, const char **why);
 /* Where it comes from: "the host itself", "C at FILE:LINE", "FILE:LINE" of its section. */
 const char *backend_origin_text(const backend *b);

@@ -150,12 +150,12 @@ static bp_compiled *eager_debug(bp_graph_module *gm, const bp_inputs *inputs)
 
 /* The first one ends every chain. */
 const builtin_row BUILTINS[] = {
-    {"eager", "debug", eager, 0, false},
-    {"eager_noexcept", "debug", eager_noexcept, 0, false},
-    {"eager_debug", "debug", eager_debug, 0, false},
-    {"aot_eager", "debug", eager, 1 + PARTITION_MIN_CUT, false},
-    {"aot_eager_default_partitioner", "debug", eager, 1 + PARTITION_DEFAULT, false},
-    {"aot_eager_decomp_partition", "debug", eager, 1 + PARTITION_MIN_CUT, true},
+    {"eager", "debug", eager, {.tape = true}},
+    {"eager_noexcept", "debug", eager_noexcept, {0}},
+    {"eager_debug", "debug", eager_debug, {0}},
+    {"aot_eager", "debug", eager, {.partition = 1 + PARTITION_MIN_CUT}},
+    {"aot_eager_default_partitioner", "debug", eager, {.partition = 1 + PARTITION_DEFAULT}},
+    {"aot_eager_decomp_partition", "debug", eager, {.partition = 1 + PARTITION_MIN_CUT, .decomposes = true}},
 };
 const uint32_t NBUILTINS = sizeof BUILTINS / sizeof BUILTINS[0];
 const bp_option_row BUILTIN_OPTIONS[] = {{0}};

@@ -3,9 +3,7 @@
 #define HOST_BACKEND_BUILTIN_H
 #include "host/backend/backend.h"
 
-/* partition: 0: as the config says; else 1 + PARTITION_*: graphs that train are split so, ahead of time;
- * decomposes: and decomposed. */
-typedef struct { const char *name, *tags; bp_compile_fn compile; uint8_t partition; bool decomposes; } builtin_row;
+typedef struct { const char *name, *tags; bp_compile_fn compile; backend_training training; } builtin_row;
 extern const builtin_row BUILTINS[];
 extern const uint32_t NBUILTINS;
 extern const bp_option_row BUILTIN_OPTIONS[]; /* none: each option is an unknown one */

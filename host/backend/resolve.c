@@ -137,11 +137,11 @@ static bool is_mode(const char *mode)
 static bp_status check_option(bp_ctx *c, const backend *b, const char *name, const char *value)
 {
     char why[400];
-    if (b->wraps)
+    if (b->training.wraps)
         snprintf(why, sizeof why, "option \"%.100s\": its graphs are made by AOT, which has options of its own", name);
     else if (judge_option(b, name, value, why, sizeof why))
         return BP_OK;
-    if (!b->wraps && !backend_is_debug(b))
+    if (!b->training.wraps && !backend_is_debug(b))
         return ctx_fail(c, BP_INVALID_ARGUMENT, "backend \"%s\": %s", b->name, why);
     log_warn(c->rt, "backend \"%s\" ignores: %s", b->name, why);
     return BP_OK;
@@ -168,12 +168,20 @@ bp_status backend_check_options(bp_ctx *c, const backend *b, const char *const *
 
 /* -- resolution ---------------------------------------------------------------------------------------------------- */
 
-static const char *name_of_function(bp_compile_fn fn)
+/* A static function has no symbol: it is named by its place, "program+0x1a40", as addr2line takes it. */
+static const char *name_of_function(bp_compile_fn fn, char place[128])
 {
     Dl_info info;
     void *p;
     memcpy(&p, &fn, sizeof p);
-    return dladdr(p, &info) && info.dli_saddr == p && info.dli_sname ? info.dli_sname : "?";
+    if (!dladdr(p, &info))
+        return "a function";
+    if (info.dli_saddr == p && info.dli_sname)
+        return info.dli_sname;
+    const char *slash = strrchr(info.dli_fname, '/');
+    snprintf(place, 128, "%.100s+0x%zx", slash ? slash + 1 : info.dli_fname,
+             (size_t)((const char *)p - (const char *)info.dli_fbase));
+    return place;
 }
 
 static backend *find_function(const backend_room *room, bp_compile_fn fn, bp_init_fn init)
@@ -191,10 +199,13 @@ static backend *backend_of_function(bp_ctx *c, bp_compile_fn fn, bp_init_fn init
 {
     backend_room *room = backend_room_of(c->rt);
     backend *b = NULL;
+    char place[128];
     if (room) {
         pthread_mutex_lock(&room->lock);
         b = find_function(room, fn, init);
-        if (!b && (b = backend_add(room, ORIGIN_FUNCTION, name_of_function(fn), NULL, "the options of a compile")))
+        if (!b)
+            b = backend_add(room, ORIGIN_FUNCTION, name_of_function(fn, place), NULL, "the options of a compile");
+        if (b && !b->compile)
             backend_set_code(b, fn, init, STATE_REGISTERED);
         pthread_mutex_unlock(&room->lock);
     }

@@ -17,10 +17,7 @@ struct backend {
     struct backend_room *room;
     char *name, *tags, *origin;    /* tags: by commas; origin: as messages name it */
     enum backend_origin kind;
-    uint8_t partition;             /* of a built-in one: see builtin.h */
-    bool decomposes;               /* graphs that train are handed to it in core ATen */
-    bool wraps;                    /* made by bp_aot_autograd: it ignores options, with a warning */
-    const char *passes;            /* then: host passes that run first, by commas, or NULL; the room's */
+    backend_training training;     /* its texts are the room's */
     const config_section *section; /* of ORIGIN_CONFIG */
     atomic_bool loaded;            /* the fields that follow hold */
     bp_compile_fn compile;

@@ -1,8 +1,6 @@
 /* Compiling a segment that trains: joint graph, passes, partition, the forward down the chain. aot_run.c runs it. */
 #include "host/compile/aot_parts.h"
-#include "host/backend/builtin.h"
 #include "host/backend/config.h"
-#include "host/backend/room.h"
 #include "host/base/log.h"
 #include "host/pass/pass.h"
 #include <stdlib.h>
@@ -137,7 +135,8 @@ pass_fn aot_pass(str name)
 /* What the backend's maker asked for, on the graph before it is differentiated. */
 static bp_status run_first(bp_ctx *c, const aot *a, bp_graph_module *gm)
 {
-    str rest = str_of(a->backend->passes ? a->backend->passes : "");
+    const backend_training *how = backend_training_of(a->backend);
+    str rest = str_of(how->passes ? how->passes : "");
     while (rest.n) {
         pass_fn fn = aot_pass(str_split(&rest, ','));
         const pass p = {"a pass before the gradient", fn, NULL};
@@ -148,18 +147,19 @@ static bp_status run_first(bp_ctx *c, const aot *a, bp_graph_module *gm)
 
 static bp_status simplify(bp_ctx *c, const aot *a, bp_graph_module *gm)
 {
-    decompose_options whole = {.whole = a->backend->info.whole_ops};
+    const backend_training *how = backend_training_of(a->backend);
+    decompose_options whole = {.whole = how->whole};
     const pass passes[] = {{"dce", pass_dce, NULL}, {"cse", pass_cse, NULL}, {"decompose", pass_decompose, &whole},
                            {"cse", pass_cse, NULL}, {"dce", pass_dce, NULL}};
-    return passes_run(c, gm, passes, a->backend->decomposes ? 5 : 2);
+    return passes_run(c, gm, passes, how->decomposes ? 5 : 2);
 }
 
 static bp_status split(bp_ctx *c, aot *a, const joint *j)
 {
     partition_options o = aot_config(c->rt);
     partition p;
-    if (a->backend->partition)
-        o.kind = a->backend->partition - 1;
+    if (backend_training_of(a->backend)->partition)
+        o.kind = backend_training_of(a->backend)->partition - 1;
     TRY(simplify(c, a, j->gm));
     log_graph(c, "joint", j->gm);
     TRY(keep_tangents(c, a, j));
@@ -178,7 +178,7 @@ static bp_status compile(bp_ctx *c, aot *a, bp_graph_module *gm)
 {
     joint j;
     TRY(run_first(c, a, gm));
-    if (a->backend->kind == ORIGIN_BUILTIN && a->backend->compile == BUILTINS[0].compile && !a->backend->partition)
+    if (backend_training_of(a->backend)->tape)
         return run_taped(c, a, gm);
     if (joint_trace(c, gm, a->needs, &j) != BP_OK)
         return not_ahead(c, a, gm);

@@ -1,9 +1,10 @@
 /* The public face of AOT: a backend made of functions, and the graphs of a function that trains. */
-#include "host/backend/room.h"
 #include "host/capture/frame.h"
 #include "host/compile/aot_parts.h"
 #include <stdlib.h>
 #include <string.h>
+
+enum { AOT_REGION_MAX = 64 };
 
 /* -- a backend of functions ---------------------------------------------------------------------------------------- */
 
@@ -22,9 +23,21 @@ static bp_status check_partition(bp_ctx *c, const char *name)
                                               "unknown partition \"%s\", expected \"default\" or \"min-cut\"", name);
 }
 
+/* It becomes a part of graphs' names. */
+static bp_status check_region(bp_ctx *c, const char *name)
+{
+    const size_t n = name ? strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") : 0;
+    if (!name || (n && n <= AOT_REGION_MAX && !name[n]))
+        return BP_OK;
+    return ctx_fail(c, BP_INVALID_ARGUMENT,
+                    "compile_region_name \"%.64s\": 1 to %d letters, digits, \"_\" or \"-\" are expected", name,
+                    AOT_REGION_MAX);
+}
+
 static bp_status check_options(bp_ctx *c, const bp_aot_options *o)
 {
     TRY(check_partition(c, o->partition));
+    TRY(check_region(c, o->compile_region_name));
     if (o->disable_functionalization)
         return ctx_fail(c, BP_INVALID_ARGUMENT,
                         "disable_functionalization is 1: what a capture gives is functional always");
@@ -47,20 +60,11 @@ bp_status bp_aot_autograd_at(bp_ctx *c, bp_compile_fn fw, bp_compile_fn bw, bp_c
     if (options)
         memcpy(&o, options, options_size < sizeof o ? options_size : sizeof o);
     TRY(check_options(c, &o));
-    backend_room *room = backend_room_of(c->rt);
-    const char *passes = room && o.pre_grad_passes ? backend_keep_text(room, o.pre_grad_passes) : NULL;
-    if (!room || (o.pre_grad_passes && !passes))
-        return ctx_nomem(c);
+    backend_training how = {.partition = (uint8_t)partition_of(o.partition), .decomposes = o.decompose != 0,
+                            .wraps = true, .passes = o.pre_grad_passes, .region = o.compile_region_name,
+                            .whole = o.whole_ops};
     TRY(bp_register_backend_at(c, o.name, fw, o.init, o.tags, file, line));
-    backend *b = backend_find(c->rt, o.name);
-    b->partition = (uint8_t)partition_of(o.partition);
-    b->decomposes = o.decompose != 0;
-    b->wraps = true;
-    b->passes = passes;
-    b->info.compile_backward = bw;
-    b->info.compile_inference = inference;
-    b->info.whole_ops = o.whole_ops;
-    return BP_OK;
+    return backend_set_training(c, o.name, &how, bw, inference);
 }
 
 /* -- graphs without a run ------------------------------------------------------------------------------------------ */

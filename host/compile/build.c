@@ -358,10 +358,12 @@ static bp_status make_key(build *b, hash128 *key)
 static void name_segment(const build *b, char *name, size_t cap)
 {
     uint32_t number = b->k->st->store.all.len;
+    const char *region = backend_training_of(b->k->g->backend)->region, *dot = region ? "." : "";
+    region = region ? region : "";
     if (b->n->parent)
-        snprintf(name, cap, "__resume_at_%d_%u", b->n->parent->term->line, number);
+        snprintf(name, cap, "%s%s__resume_at_%d_%u", region, dot, b->n->parent->term->line, number);
     else
-        snprintf(name, cap, "__compiled_fn_%u", number);
+        snprintf(name, cap, "%s%s__compiled_fn_%u", region, dot, number);
 }
 
 bp_status call_set_options(call *k, bp_graph_module *gm)
@@ -426,7 +428,7 @@ static bp_status compile(build *b, segment *seg)
 static bp_status find_segment(build *b, segment **seg)
 {
     call *k = b->k;
-    char name[64];
+    char name[128];
     hash128 key;
     name_segment(b, name, sizeof name);
     b->gm = gm_new(k->c, name);

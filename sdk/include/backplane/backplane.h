@@ -386,7 +386,7 @@ typedef struct {
     int32_t reserved;
     const char *const *whole_ops;         /* targets that stay whole, NULL-terminated; as long as the runtime lives */
     const char *pre_grad_passes;          /* host passes, by commas, before gradients: dce, cse, fold_constants; NULL */
-    const char *compile_region_name;      /* for reports; NULL */
+    const char *compile_region_name;      /* begins its graphs' names in all reports: "loss.__compiled_fn_0"; NULL */
 } bp_aot_options;
 /* errors: as bp_register_backend_as; INVALID_ARGUMENT for an unknown partition or pass. */
 BP_EXPORT bp_status bp_aot_autograd_at(bp_ctx *c, bp_compile_fn fw, bp_compile_fn bw, bp_compile_fn inference,

@@ -108,17 +108,29 @@ static void F033_joint_graphs_are_decomposed_but_for_what_is_wanted_whole(void *
     bp_callable_unref(g);
 }
 
+static void keep(void *arg, const char *text, size_t n)
+{
+    buf *b = arg;
+    buf_add(b, text, n);
+}
+
 static void F035_options_are_taken_or_refused_by_name(void **state)
 {
     fixture *f = *state;
     bp_callable *g = wrapped(f, &(bp_aot_options){.name = "options", .keep_inference_input_mutations = 1,
                                                   .pre_grad_passes = "dce,cse", .compile_region_name = "here"}, true);
     train(f, g);
+    buf told = {0};
+    assert_int_equal(bp_print_explain(f->c, g, keep, &told), BP_OK);
+    assert_contains(buf_text(&told), "here.__compiled_fn_0");
+    buf_fini(&told);
     bp_callable_unref(g);
     const bp_aot_options BAD[] = {{.name = "a", .partition = "best"}, {.name = "b", .disable_functionalization = 1},
-                                  {.name = "c", .pre_grad_passes = "dce,fuse"}};
-    static const char *const WHY[] = {"unknown partition \"best\"", "functional always", "unknown pass \"fuse\""};
-    for (int i = 0; i < 3; i++) {
+                                  {.name = "c", .pre_grad_passes = "dce,fuse"},
+                                  {.name = "d", .compile_region_name = "not a name"}};
+    static const char *const WHY[] = {"unknown partition \"best\"", "functional always", "unknown pass \"fuse\"",
+                                      "compile_region_name \"not a name\": 1 to 64 letters"};
+    for (int i = 0; i < 4; i++) {
         assert_int_equal(bp_aot_autograd(f->c, fw, NULL, NULL, &BAD[i]), BP_INVALID_ARGUMENT);
         assert_contains(bp_error_text(f->c), WHY[i]);
         bp_error_clear(f->c);
@@ -129,12 +141,6 @@ static void F035_options_are_taken_or_refused_by_name(void **state)
     assert_non_null(g);
     assert_contains(buf_text(&f->log), "ignores: option \"speed\"");
     bp_callable_unref(g);
-}
-
-static void keep(void *arg, const char *text, size_t n)
-{
-    buf *b = arg;
-    buf_add(b, text, n);
 }
 
 static void F037_a_call_gives_the_graphs_without_running(void **state)
