@@ -24,7 +24,6 @@ typedef struct {
 /* backend: "nearly-empty", of the plugin at that path, or a name of the host's. Ends the process on an error. */
 bench *bench_open(const char *plugin, const char *backend, bench_fn fn, uint32_t entries);
 void bench_close(bench *b);
-/* Inputs with everything that is theirs, to be evicted or compared: for the first entry. */
 /* One call with the inputs of an entry, on context c, in a scope of its own. Ends the process on an error. */
 void bench_call(bench *b, bp_ctx *c, uint32_t entry);
 /* The story of the context, and the end of the process. */

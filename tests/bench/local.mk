@@ -46,7 +46,7 @@ bench-reference: all
 
 # A training step of a transformer block, beside PyTorch's where PYTHON has it.
 noinst_PROGRAMS += %D%/train
-tests_bench_train_SOURCES = %D%/train.c
+tests_bench_train_SOURCES = %D%/train.c %D%/process.h
 tests_bench_train_LDADD = libbackplane.la
 EXTRA_DIST += %D%/train.py
 .PHONY: bench-train

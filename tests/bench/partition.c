@@ -4,6 +4,7 @@
  *
  * Prints, in a line: bytes saved for the backward, operations computed again, the least ns of a forward and backward on
  * the reference kernels, the most bytes of memory that the process has had meanwhile, and a hash of all results. */
+#include "tests/bench/process.h"
 #include "tests/lib/blocks.h"
 #include "host/base/ctx.h"
 #include "host/tensor/tensor.h"
@@ -12,16 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { MOST = 256, RUNS = 4 };
-
-static int64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 /* From here on the peak is counted anew, where the system lets us. */
 static void forget_peak(void)
@@ -31,19 +24,6 @@ static void forget_peak(void)
         fputs("partition: the peak is that of the whole process\n", stderr);
     if (f)
         fclose(f);
-}
-
-static int64_t peak_bytes(void)
-{
-    char line[256];
-    long long kib = 0;
-    FILE *f = fopen("/proc/self/status", "r");
-    while (f && fgets(line, sizeof line, f))
-        if (sscanf(line, "VmHWM: %lld", &kib) == 1)
-            break;
-    if (f)
-        fclose(f);
-    return kib * 1024;
 }
 
 typedef struct {

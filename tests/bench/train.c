@@ -4,35 +4,15 @@
  *
  * Reads "run N" and answers the median of N steps in ns; "peak", the most memory that the process has had, in bytes;
  * "loss", that of the last step. The block's weights come from the file that train.py wrote (argument 2). */
+#include "tests/bench/process.h"
 #include <backplane/nn.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { WIDTH = 768, HIDDEN = 3072, HEADS = 12, MOST_RUNS = 100 };
 static const bp_nn_encoder_options BLOCK = {.heads = HEADS, .activation = BP_NN_GELU, .train = 1};
-
-static int64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
-static int64_t peak_bytes(void)
-{
-    char line[256];
-    long long kib = 0;
-    FILE *f = fopen("/proc/self/status", "r");
-    while (f && fgets(line, sizeof line, f))
-        if (sscanf(line, "VmHWM: %lld", &kib) == 1)
-            break;
-    if (f)
-        fclose(f);
-    return kib * 1024;
-}
 
 static int compare(const void *a, const void *b)
 {
