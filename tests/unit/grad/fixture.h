@@ -1,29 +1,12 @@
 /* What the tests of the tape share: a context, small float tensors, and comparison. */
 #ifndef BP_TESTS_GRAD_FIXTURE_H
 #define BP_TESTS_GRAD_FIXTURE_H
-#include "tests/lib/check.h"
-#include <backplane/backplane.h>
+#include "tests/lib/op_world.h"
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
-static bp_ctx *c;
-
-static int begin(void **state)
-{
-    (void)state;
-    c = bp_ctx_new(NULL);
-    return c ? 0 : -1;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    bp_ctx_destroy(c);
-    return 0;
-}
-
-#define T(f) cmocka_unit_test_setup_teardown(f, begin, end)
+#define T(f) OP_WORLD_TEST(f)
 #define OK() assert_string_equal(bp_error_text(c), "")
 /* The pending error is of this code and says this; it is cleared. */
 #define FAILS(code, part)                           \

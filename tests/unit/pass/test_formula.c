@@ -1,24 +1,7 @@
 /* Formulas: what they compute, what they read, and how bad ones are refused. */
 #define BP_WITHOUT_OPERATORS
 #include "host/pass/formula.h"
-#include "tests/lib/check.h"
-#include <backplane/backplane.h>
-
-static bp_ctx *c;
-
-static int begin(void **state)
-{
-    (void)state;
-    c = bp_ctx_new(NULL);
-    return c ? 0 : -1;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    bp_ctx_destroy(c);
-    return 0;
-}
+#include "tests/lib/op_world.h"
 
 static const op_row *row(const char *label)
 {
@@ -259,18 +242,18 @@ static void bad_formulas_are_refused_where_they_are_wrong(void **state)
 int main(void)
 {
     const struct CMUnitTest claims[] = {
-        cmocka_unit_test_setup_teardown(a_call_computes_over_arguments_results_and_gradients, begin, end),
-        cmocka_unit_test_setup_teardown(conj_of_a_real_tensor_is_that_tensor, begin, end),
-        cmocka_unit_test_setup_teardown(numbers_compute_as_in_python, begin, end),
-        cmocka_unit_test_setup_teardown(metadata_stand_for_values, begin, end),
-        cmocka_unit_test_setup_teardown(a_result_of_several_is_picked_by_number, begin, end),
-        cmocka_unit_test_setup_teardown(several_results_are_a_tuple_or_one_call, begin, end),
-        cmocka_unit_test_setup_teardown(what_is_read_as_data_is_told_from_metadata, begin, end),
-        cmocka_unit_test_setup_teardown(a_gradient_that_is_not_there_is_zero, begin, end),
-        cmocka_unit_test_setup_teardown(none_is_no_tensor_and_no_error, begin, end),
-        cmocka_unit_test_setup_teardown(fakes_give_fakes, begin, end),
-        cmocka_unit_test_setup_teardown(parts_of_a_row_are_parsed_one_by_one, begin, end),
-        cmocka_unit_test_setup_teardown(bad_formulas_are_refused_where_they_are_wrong, begin, end),
+        OP_WORLD_TEST(a_call_computes_over_arguments_results_and_gradients),
+        OP_WORLD_TEST(conj_of_a_real_tensor_is_that_tensor),
+        OP_WORLD_TEST(numbers_compute_as_in_python),
+        OP_WORLD_TEST(metadata_stand_for_values),
+        OP_WORLD_TEST(a_result_of_several_is_picked_by_number),
+        OP_WORLD_TEST(several_results_are_a_tuple_or_one_call),
+        OP_WORLD_TEST(what_is_read_as_data_is_told_from_metadata),
+        OP_WORLD_TEST(a_gradient_that_is_not_there_is_zero),
+        OP_WORLD_TEST(none_is_no_tensor_and_no_error),
+        OP_WORLD_TEST(fakes_give_fakes),
+        OP_WORLD_TEST(parts_of_a_row_are_parsed_one_by_one),
+        OP_WORLD_TEST(bad_formulas_are_refused_where_they_are_wrong),
     };
     return cmocka_run_group_tests(claims, NULL, NULL);
 }

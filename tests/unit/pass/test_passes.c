@@ -1,24 +1,7 @@
 /* Passes, by the text of a graph before and after. */
 #define BP_WITHOUT_OPERATORS
 #include "host/pass/pass.h"
-#include "tests/lib/check.h"
-#include <backplane/backplane.h>
-
-static bp_ctx *c;
-
-static int begin(void **state)
-{
-    (void)state;
-    c = bp_ctx_new(NULL);
-    return c ? 0 : -1;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    bp_ctx_destroy(c);
-    return 0;
-}
+#include "tests/lib/op_world.h"
 
 static bp_graph_module *parse(const char *body)
 {
@@ -276,25 +259,25 @@ static void what_is_kept_says_why(void **state)
 int main(void)
 {
     const struct CMUnitTest claims[] = {
-        cmocka_unit_test_setup_teardown(what_nobody_uses_goes, begin, end),
-        cmocka_unit_test_setup_teardown(writes_random_numbers_and_checks_stay, begin, end),
-        cmocka_unit_test_setup_teardown(equal_calls_become_one, begin, end),
-        cmocka_unit_test_setup_teardown(different_outputs_stay_apart, begin, end),
-        cmocka_unit_test_setup_teardown(what_is_written_is_not_merged, begin, end),
-        cmocka_unit_test_setup_teardown(random_numbers_are_drawn_as_often_as_before, begin, end),
-        cmocka_unit_test_setup_teardown(calls_on_constants_are_computed, begin, end),
-        cmocka_unit_test_setup_teardown(a_constant_that_leaves_the_graph_stays_a_call, begin, end),
-        cmocka_unit_test_setup_teardown(creation_stays_as_it_is_written, begin, end),
-        cmocka_unit_test_setup_teardown(calls_become_their_parts_in_place, begin, end),
-        cmocka_unit_test_setup_teardown(parts_are_decomposed_down_to_the_end, begin, end),
-        cmocka_unit_test_setup_teardown(several_results_go_to_those_that_pick_them, begin, end),
-        cmocka_unit_test_setup_teardown(a_list_goes_on_as_a_list, begin, end),
-        cmocka_unit_test_setup_teardown(a_number_that_only_a_run_tells_stays_its_node, begin, end),
-        cmocka_unit_test_setup_teardown(what_is_wanted_whole_stays, begin, end),
-        cmocka_unit_test_setup_teardown(parts_have_the_place_of_their_call, begin, end),
-        cmocka_unit_test_setup_teardown(F030_the_verifier_names_what_is_not_core, begin, end),
-        cmocka_unit_test_setup_teardown(every_formula_of_the_table_parses, begin, end),
-        cmocka_unit_test_setup_teardown(what_is_kept_says_why, begin, end),
+        OP_WORLD_TEST(what_nobody_uses_goes),
+        OP_WORLD_TEST(writes_random_numbers_and_checks_stay),
+        OP_WORLD_TEST(equal_calls_become_one),
+        OP_WORLD_TEST(different_outputs_stay_apart),
+        OP_WORLD_TEST(what_is_written_is_not_merged),
+        OP_WORLD_TEST(random_numbers_are_drawn_as_often_as_before),
+        OP_WORLD_TEST(calls_on_constants_are_computed),
+        OP_WORLD_TEST(a_constant_that_leaves_the_graph_stays_a_call),
+        OP_WORLD_TEST(creation_stays_as_it_is_written),
+        OP_WORLD_TEST(calls_become_their_parts_in_place),
+        OP_WORLD_TEST(parts_are_decomposed_down_to_the_end),
+        OP_WORLD_TEST(several_results_go_to_those_that_pick_them),
+        OP_WORLD_TEST(a_list_goes_on_as_a_list),
+        OP_WORLD_TEST(a_number_that_only_a_run_tells_stays_its_node),
+        OP_WORLD_TEST(what_is_wanted_whole_stays),
+        OP_WORLD_TEST(parts_have_the_place_of_their_call),
+        OP_WORLD_TEST(F030_the_verifier_names_what_is_not_core),
+        OP_WORLD_TEST(every_formula_of_the_table_parses),
+        OP_WORLD_TEST(what_is_kept_says_why),
     };
     return cmocka_run_group_tests(claims, NULL, NULL);
 }
