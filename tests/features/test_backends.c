@@ -183,6 +183,16 @@ static void F004_a_function_in_the_options_is_never_looked_up(void **state)
     world *w = world_open("[host]\ndefault = nowhere\n");
     expect_answer(w, &(bp_compile_options){.backend_fn = adds_up});
     expect_answer(w, &(bp_compile_options){.backend_fn = adds_up, .backend = "no-such-backend"});
+    bp_callable *g = bp_compile(w->c, cos_sin, (&(bp_compile_options){.backend_fn = adds_up}));
+    bp_scope_begin(w->c);
+    bp_tensor *in[2] = {floats(w, 4, 5), floats(w, 6, 7)};
+    assert_non_null(bp_call1(w->c, g, 2, in));
+    bp_scope_end(w->c);
+    buf told = {0};
+    world_ok(w, bp_print_assignment(w->c, g, (bp_write_fn)buf_add, &told));
+    assert_contains(buf_text(&told), "test_backends+0x"); /* a static function is told by its place */
+    buf_fini(&told);
+    bp_callable_unref(g);
     world_close(w);
 }
 
