@@ -3,7 +3,7 @@
  * Nodes keep their names. What the backward needs and is not saved is computed by both. Random nodes are the forward's
  * alone, all of them and in order, so that the generator moves as it does in eager execution; so are nodes that may
  * fail on data, unless a tangent leads to them. */
-#include "host/grad/parts.h"
+#include "host/grad/partitioner.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ const partition_options PARTITION_DEFAULTS = {
 /* -- copying nodes ------------------------------------------------------------------------------------------------- */
 
 typedef struct {
-    parts *p;
+    partitioner *p;
     bp_graph_module *to;
     node_id *made;        /* by id of the joint: the node of `to`; 0: none yet */
 } copier;
@@ -56,7 +56,7 @@ static bp_status spec_of(copier *k, const graph_node *n, node_spec *s)
 
 static bp_status copy_node(copier *k, node_id id)
 {
-    const graph_node *n = parts_node(k->p, id);
+    const graph_node *n = partitioner_node(k->p, id);
     node_spec s;
     TRY(spec_of(k, n, &s));
     node_id made = k->made[id] = graph_add(&k->to->g, &s);
@@ -71,7 +71,7 @@ static bp_status copy_node(copier *k, node_id id)
 /* A value that comes from outside: the saved one keeps its name, and a parameter its role. */
 static bp_status take_value(copier *k, node_id id)
 {
-    const graph_node *n = parts_node(k->p, id);
+    const graph_node *n = partitioner_node(k->p, id);
     bool is_input = n->op == BP_NODE_PLACEHOLDER;
     node_spec s = {.op = BP_NODE_PLACEHOLDER, .role = is_input ? n->role : BP_ROLE_USER, .name = n->name,
                    .target = is_input ? n->target : n->name, .metas = n->metas, .nmetas = n->nmetas,
@@ -80,7 +80,7 @@ static bp_status take_value(copier *k, node_id id)
     return graph_status(k->p->c, &k->to->g);
 }
 
-static bp_graph_module *module_of(parts *p, int32_t part)
+static bp_graph_module *module_of(partitioner *p, int32_t part)
 {
     char name[256];
     const bp_graph_module *from = p->j->gm;
@@ -101,8 +101,8 @@ static bp_graph_module *module_of(parts *p, int32_t part)
 /* Outputs first .. last of the joint graph, then, with saves, the saved values. */
 static bp_status give_values(copier *k, uint32_t first, uint32_t last, bool saves)
 {
-    parts *p = k->p;
-    const bp_value *list = &parts_node(p, graph_output_node(p->g))->args[0];
+    partitioner *p = k->p;
+    const bp_value *list = &partitioner_node(p, graph_output_node(p->g))->args[0];
     bp_value *out = arena_array(&p->a, (size_t)(last - first) + p->n, sizeof *out);
     uint32_t n = 0;
     if (!out)
@@ -124,7 +124,7 @@ static void want(void *arg, node_id n)
     ((uint8_t *)arg)[n] = 1;
 }
 
-static bp_status make_forward(parts *p, copier *k, uint8_t *needed)
+static bp_status make_forward(partitioner *p, copier *k, uint8_t *needed)
 {
     uint32_t primals = 0;
     for (uint32_t i = 0; i < p->n; i++)
@@ -134,22 +134,22 @@ static bp_status make_forward(parts *p, copier *k, uint8_t *needed)
             graph_each_input(p->g, p->nodes[i], want, needed);
     for (uint32_t i = 0; i < p->n; i++) {
         node_id id = p->nodes[i];
-        bool is_primal = parts_node(p, id)->op == BP_NODE_PLACEHOLDER && primals++ < p->j->nprimals;
+        bool is_primal = partitioner_node(p, id)->op == BP_NODE_PLACEHOLDER && primals++ < p->j->nprimals;
         if (needed[id] && p->is[id] & PART_TANGENT)
             return ctx_fail(p->c, BP_INTERNAL, "the forward of \"%s\" would read \"%s\", which only the backward has",
-                            p->j->gm->name, parts_node(p, id)->name);
+                            p->j->gm->name, partitioner_node(p, id)->name);
         if (is_primal || needed[id])
             TRY(copy_node(k, id));
     }
     return give_values(k, 0, p->j->noutputs, true);
 }
 
-static bool is_tangent(const parts *p, node_id id)
+static bool is_tangent(const partitioner *p, node_id id)
 {
-    return parts_node(p, id)->op == BP_NODE_PLACEHOLDER && p->is[id] & PART_TANGENT;
+    return partitioner_node(p, id)->op == BP_NODE_PLACEHOLDER && p->is[id] & PART_TANGENT;
 }
 
-static bp_status make_backward(parts *p, copier *k, const uint8_t *needed)
+static bp_status make_backward(partitioner *p, copier *k, const uint8_t *needed)
 {
     for (uint32_t i = 0; i < p->n; i++)
         if (p->saved[p->nodes[i]])
@@ -163,18 +163,18 @@ static bp_status make_backward(parts *p, copier *k, const uint8_t *needed)
     return give_values(k, p->j->noutputs, graph_output_count(p->g), false);
 }
 
-static void measure(parts *p, const uint8_t *needed, partition *out)
+static void measure(partitioner *p, const uint8_t *needed, partition *out)
 {
     for (uint32_t i = 0; i < p->n; i++) {
         node_id id = p->nodes[i];
         out->nsaved += p->saved[id];
         if (needed[id] && !p->saved[id] && p->is[id] & PART_FORWARD)
-            out->recomputed_flops += parts_flops(p, id);
+            out->recomputed_flops += partitioner_flops(p, id);
     }
-    out->saved_bytes = parts_saved_bytes(p);
+    out->saved_bytes = partitioner_saved_bytes(p);
 }
 
-static bp_status split(parts *p, uint8_t *needed, partition *out)
+static bp_status split(partitioner *p, uint8_t *needed, partition *out)
 {
     copier k = {.p = p, .made = arena_array(&p->a, p->g->nodes.len, sizeof *k.made)};
     uint8_t *in_forward = arena_array(&p->a, p->g->nodes.len, 1);
@@ -192,7 +192,7 @@ static bp_status split(parts *p, uint8_t *needed, partition *out)
 
 /* -- which set ----------------------------------------------------------------------------------------------------- */
 
-static bool has_tags(const parts *p)
+static bool has_tags(const partitioner *p)
 {
     for (uint32_t i = 0; i < p->n; i++)
         if (p->tag[p->nodes[i]])
@@ -202,44 +202,44 @@ static bool has_tags(const parts *p)
 
 /* The cut, unless it saves more bytes than the default set: its weights favour values near the backward. A caller who
  * asks for what the cut does with tags or a budget gets it. */
-static bp_status save_cut(parts *p, uint8_t *needed)
+static bp_status save_cut(partitioner *p, uint8_t *needed)
 {
     bool wants_cut = has_tags(p) || p->o->memory_budget < 1;
-    TRY(parts_save_default(p));
-    TRY(parts_close(p, needed));
-    uint64_t bytes = parts_saved_bytes(p);
-    TRY(parts_save_min_cut(p));
+    TRY(partitioner_save_default(p));
+    TRY(partitioner_close(p, needed));
+    uint64_t bytes = partitioner_saved_bytes(p);
+    TRY(partitioner_save_min_cut(p));
     if (p->o->memory_budget < 1)
-        TRY(parts_keep_budget(p));
-    TRY(parts_close(p, needed));
-    if (wants_cut || parts_saved_bytes(p) <= bytes)
+        TRY(partitioner_keep_budget(p));
+    TRY(partitioner_close(p, needed));
+    if (wants_cut || partitioner_saved_bytes(p) <= bytes)
         return BP_OK;
-    TRY(parts_save_default(p));
-    return parts_close(p, needed);
+    TRY(partitioner_save_default(p));
+    return partitioner_close(p, needed);
 }
 
-static bp_status choose(parts *p, uint8_t *needed)
+static bp_status choose(partitioner *p, uint8_t *needed)
 {
     if (p->o->kind == PARTITION_MIN_CUT || has_tags(p))
         return save_cut(p, needed);
-    TRY(parts_save_default(p));
-    return parts_close(p, needed);
+    TRY(partitioner_save_default(p));
+    return partitioner_close(p, needed);
 }
 
 bp_status joint_partition(bp_ctx *c, const joint *j, const partition_options *o, partition *out)
 {
-    parts p;
+    partitioner p;
     *out = (partition){0};
     if (!(o->memory_budget >= 0 && o->memory_budget <= 1))
         return ctx_fail(c, BP_INVALID_ARGUMENT, "the memory budget must lie between 0 and 1, and is %g",
                         o->memory_budget);
-    bp_status st = parts_init(&p, c, j, o);
+    bp_status st = partitioner_init(&p, c, j, o);
     uint8_t *needed = st ? NULL : arena_array(&p.a, p.g->nodes.len, 1);
     if (!st)
         st = needed ? choose(&p, needed) : ctx_nomem(c);
     if (!st)
         st = split(&p, needed, out);
-    parts_fini(&p);
+    partitioner_fini(&p);
     if (st) {
         diag_while(&c->diag, "partitioning graph \"%s\"", j->gm->name);
         partition_fini(out);

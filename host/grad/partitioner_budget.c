@@ -1,12 +1,12 @@
 /* A memory budget below 1: of the values that the cut saves, those are kept that are dear to recompute, as a knapsack
  * of the budget's size; the backward computes the others. Inputs are kept by the caller, and do not count. */
-#include "host/grad/parts.h"
+#include "host/grad/partitioner.h"
 #include <string.h>
 
 enum { UNITS = 1000 };
 typedef struct { node_id id; uint32_t units; double work; } knapsack_item;
 typedef struct {
-    parts *p;
+    partitioner *p;
     VEC(knapsack_item) items;
     uint64_t total;       /* bytes of all saved values that are no inputs */
     uint8_t *mark;        /* by node id */
@@ -21,7 +21,7 @@ static void mark(void *arg, node_id n)
 /* What it takes to compute a saved value from the other saved values. */
 static double work_of(sack *s, node_id id)
 {
-    const parts *p = s->p;
+    const partitioner *p = s->p;
     double sum = 0;
     memset(s->mark, 0, p->g->nodes.len);
     s->mark[id] = 1;
@@ -29,31 +29,31 @@ static double work_of(sack *s, node_id id)
         node_id at = p->nodes[i];
         if (!s->mark[at] || (at != id && p->saved[at]))
             continue;
-        sum += (double)parts_flops(p, at);
+        sum += (double)partitioner_flops(p, at);
         graph_each_input(p->g, at, mark, s->mark);
     }
     return sum;
 }
 
-static bool is_optional(const parts *p, node_id id)
+static bool is_optional(const partitioner *p, node_id id)
 {
-    return p->saved[id] && parts_node(p, id)->op == BP_NODE_CALL_FUNCTION && !parts_is_drawn(p, id) &&
+    return p->saved[id] && partitioner_node(p, id)->op == BP_NODE_CALL_FUNCTION && !partitioner_is_drawn(p, id) &&
            p->tag[id] != PARTITION_TAG_SAVE;
 }
 
 static void fill(sack *s)
 {
-    parts *p = s->p;
+    partitioner *p = s->p;
     for (uint32_t i = 0; i < p->n; i++) {
-        const graph_node *n = parts_node(p, p->nodes[i]);
+        const graph_node *n = partitioner_node(p, p->nodes[i]);
         if (p->saved[p->nodes[i]] && n->op == BP_NODE_CALL_FUNCTION)
-            s->total += parts_bytes(n);
+            s->total += partitioner_bytes(n);
     }
     for (uint32_t i = 0; i < p->n; i++) {
         node_id id = p->nodes[i];
         if (!is_optional(p, id))
             continue;
-        double share = (double)parts_bytes(parts_node(p, id)) / (double)(s->total ? s->total : 1) * UNITS;
+        double share = (double)partitioner_bytes(partitioner_node(p, id)) / (double)(s->total ? s->total : 1) * UNITS;
         uint32_t units = (uint32_t)share + ((double)(uint32_t)share < share);
         s->failed |= !vec_push(&s->items, (knapsack_item){id, units, work_of(s, id)});
     }
@@ -64,9 +64,9 @@ static uint32_t room(const sack *s)
 {
     double left = s->p->o->memory_budget * UNITS, fixed = 0;
     for (uint32_t i = 0; i < s->p->n; i++) {
-        const graph_node *n = parts_node(s->p, s->p->nodes[i]);
+        const graph_node *n = partitioner_node(s->p, s->p->nodes[i]);
         if (s->p->saved[s->p->nodes[i]] && n->op == BP_NODE_CALL_FUNCTION && !is_optional(s->p, s->p->nodes[i]))
-            fixed += (double)parts_bytes(n);
+            fixed += (double)partitioner_bytes(n);
     }
     left -= s->total ? fixed / (double)s->total * UNITS : 0;
     return left > 0 ? (uint32_t)left : 0;
@@ -97,7 +97,7 @@ static bool choose(sack *s)
     return ok;
 }
 
-bp_status parts_keep_budget(parts *p)
+bp_status partitioner_keep_budget(partitioner *p)
 {
     sack s = {.p = p, .mark = arena_array(&p->a, p->g->nodes.len, 1)};
     if (s.mark)

@@ -4,14 +4,14 @@
  * an edge without limit. The source feeds inputs and values that must not be recomputed, and what only the backward can
  * compute feeds the sink; edges of the cut are the saved values. */
 #include "host/grad/maxflow.h"
-#include "host/grad/parts.h"
+#include "host/grad/partitioner.h"
 #include <math.h>
 #include <string.h>
 
 enum { LONG_CHAIN = 100, MAX_DISTANCE = 100, REDUCES_BY = 4, FAR = 1000000000 };
 
 typedef struct {
-    parts *p;
+    partitioner *p;
     uint32_t *dist;      /* by node id: steps to the nearest node behind a tangent */
     uint8_t *banned;     /* by node id: it must not be recomputed */
     uint8_t *mark;       /* by order: waits in a search */
@@ -19,11 +19,6 @@ typedef struct {
 } cutter;
 
 /* -- kinds of operators -------------------------------------------------------------------------------------------- */
-
-static uint32_t flags_of(const graph_node *n)
-{
-    return n->row ? n->row->flags : 0;
-}
 
 static bool has_tensors(const graph_node *n)
 {
@@ -41,16 +36,16 @@ static bool is_cat(const graph_node *n)
 /* What may be computed again: pointwise, views, reductions, tensors made of nothing. */
 static bool is_recomputable(const graph_node *n)
 {
-    uint32_t flags = flags_of(n), heavy = OP_RANDOM | OP_MATMUL | OP_DYNAMIC_OUT | OP_EFFECT;
+    uint32_t flags = partitioner_flags(n), heavy = OP_RANDOM | OP_MATMUL | OP_DYNAMIC_OUT | OP_EFFECT;
     if (flags & heavy)
         return false;
     uint32_t light = OP_POINTWISE | OP_CHEAP | OP_VIEW | OP_MAYBE_VIEW | OP_REDUCTION;
-    return (flags & light) != 0 || is_cat(n) || parts_is_view(n) || (n->row && !has_tensors(n));
+    return (flags & light) != 0 || is_cat(n) || partitioner_is_view(n) || (n->row && !has_tensors(n));
 }
 
 static bool is_fusible_one(const graph_node *n)
 {
-    return n->op == BP_NODE_CALL_FUNCTION && (is_recomputable(n) || flags_of(n) & OP_RANDOM);
+    return n->op == BP_NODE_CALL_FUNCTION && (is_recomputable(n) || partitioner_flags(n) & OP_RANDOM);
 }
 
 static bool is_fusible(const graph_node *a, const graph_node *b)
@@ -62,10 +57,10 @@ static bool is_fusible(const graph_node *a, const graph_node *b)
 
 static void find_distances(cutter *k)
 {
-    const parts *p = k->p;
+    const partitioner *p = k->p;
     for (uint32_t i = p->n; i-- > 0;) {
         node_id id = p->nodes[i];
-        const graph_node *n = parts_node(p, id);
+        const graph_node *n = partitioner_node(p, id);
         k->dist[id] = p->is[id] & PART_TANGENT ? 0 : FAR;
         for (uint32_t u = 0; u < n->users.len; u++)
             if (n->users.at[u] != graph_output_node(p->g) && k->dist[n->users.at[u]] + 1 < k->dist[id])
@@ -73,33 +68,34 @@ static void find_distances(cutter *k)
     }
 }
 
-static bool is_materialized(const parts *p, const graph_node *n)
+static bool is_materialized(const partitioner *p, const graph_node *n)
 {
     if (n->op == BP_NODE_PLACEHOLDER)
         return true;
     for (uint32_t u = 0; u < n->users.len; u++)
-        if (!is_fusible(n, parts_node(p, n->users.at[u])))
+        if (!is_fusible(n, partitioner_node(p, n->users.at[u])))
             return true;
     return false;
 }
 
 /* The value that a view shows whole; 0: it is none, or shows a part. */
-static node_id viewed(const parts *p, const graph_node *n)
+static node_id viewed(const partitioner *p, const graph_node *n)
 {
-    bool is_view = flags_of(n) & OP_VIEW && n->nargs && n->args[0].kind == BP_VALUE_NODE;
-    return is_view && parts_bytes(parts_node(p, n->args[0].v.node)) == parts_bytes(n) ? n->args[0].v.node : 0;
+    bool is_view = partitioner_flags(n) & OP_VIEW && n->nargs && n->args[0].kind == BP_VALUE_NODE;
+    node_id of = is_view ? n->args[0].v.node : 0;
+    return of && partitioner_bytes(partitioner_node(p, of)) == partitioner_bytes(n) ? of : 0;
 }
 
 static int64_t weight(const cutter *k, node_id id)
 {
-    const parts *p = k->p;
-    const graph_node *n = parts_node(p, id);
-    if (!parts_is_tensor(n) || (p->o->recompute_views && flags_of(n) & OP_VIEW))
+    const partitioner *p = k->p;
+    const graph_node *n = partitioner_node(p, id);
+    if (!partitioner_is_tensor(n) || (p->o->recompute_views && partitioner_flags(n) & OP_VIEW))
         return FLOW_INFINITE;
-    if (parts_is_free(n))
+    if (partitioner_is_free(n))
         return 0;
     uint32_t dist = k->dist[id] < 1 ? 1 : k->dist[id] > MAX_DISTANCE ? MAX_DISTANCE : k->dist[id];
-    double w = (double)parts_bytes(n) * pow(1.1, dist) * (is_materialized(p, n) ? 1 : 2);
+    double w = (double)partitioner_bytes(n) * pow(1.1, dist) * (is_materialized(p, n) ? 1 : 2);
     if (viewed(p, n)) /* a backend may make it memory of its own: what it shows is saved instead */
         w = fmax(w, (double)weight(k, viewed(p, n)) + 1);
     return w < (double)FLOW_MAX_CAPACITY ? (int64_t)ceil(w) : FLOW_MAX_CAPACITY;
@@ -107,31 +103,31 @@ static int64_t weight(const cutter *k, node_id id)
 
 /* -- bans ---------------------------------------------------------------------------------------------------------- */
 
-typedef struct { const parts *p; uint64_t bytes; } input_sum;
+typedef struct { const partitioner *p; uint64_t bytes; } input_sum;
 
 static void add_input(void *arg, node_id n)
 {
     input_sum *s = arg;
-    s->bytes += parts_bytes(parts_node(s->p, n));
+    s->bytes += partitioner_bytes(partitioner_node(s->p, n));
 }
 
 /* Whether the backward reads it in a way that needs it in memory anyway; views of it count as it. */
 static bool is_materialized_backwards(cutter *k, node_id id)
 {
-    const parts *p = k->p;
+    const partitioner *p = k->p;
     bool found = false;
-    if (parts_is_view(parts_node(p, id)))
+    if (partitioner_is_view(partitioner_node(p, id)))
         return false;
     memset(k->mark, 0, p->n);
     k->mark[p->order[id]] = 1;
     for (uint32_t i = p->order[id]; i < p->n && !found; i++) {
-        const graph_node *n = parts_node(p, p->nodes[i]);
+        const graph_node *n = partitioner_node(p, p->nodes[i]);
         for (uint32_t u = 0; k->mark[i] && u < n->users.len; u++) {
-            const graph_node *user = parts_node(p, n->users.at[u]);
+            const graph_node *user = partitioner_node(p, n->users.at[u]);
             if (user->op == BP_NODE_OUTPUT)
                 continue;
             found |= !(p->is[n->users.at[u]] & PART_FORWARD) && !is_fusible(n, user);
-            if (parts_is_view(user))
+            if (partitioner_is_view(user))
                 k->mark[p->order[n->users.at[u]]] = 1;
         }
     }
@@ -140,17 +136,17 @@ static bool is_materialized_backwards(cutter *k, node_id id)
 
 static bool is_banned(cutter *k, node_id id)
 {
-    const parts *p = k->p;
+    const partitioner *p = k->p;
     const partition_options *o = p->o;
-    const graph_node *n = parts_node(p, id);
+    const graph_node *n = partitioner_node(p, id);
     bool all = !o->aggressive_recomputation;
     if (n->op != BP_NODE_CALL_FUNCTION || p->tag[id] == PARTITION_TAG_RECOMPUTE)
         return false;
-    if (parts_runs_once(n) || p->tag[id] == PARTITION_TAG_SAVE)
+    if (partitioner_runs_once(n) || p->tag[id] == PARTITION_TAG_SAVE)
         return true;
-    if (!n->row || flags_of(n) & OP_ITEM || (o->recompute_views && parts_is_view(n)))
+    if (!n->row || partitioner_flags(n) & OP_ITEM || (o->recompute_views && partitioner_is_view(n)))
         return false;
-    if (all && o->ban_not_in_allowlist ? !is_recomputable(n) : (flags_of(n) & OP_MATMUL) != 0)
+    if (all && o->ban_not_in_allowlist ? !is_recomputable(n) : (partitioner_flags(n) & OP_MATMUL) != 0)
         return true;
     if (all && o->ban_materialized_backward && is_materialized_backwards(k, id))
         return true;
@@ -158,17 +154,17 @@ static bool is_banned(cutter *k, node_id id)
         return true;
     input_sum in = {p, 0};
     graph_each_input(p->g, id, add_input, &in);
-    return o->ban_reductions && parts_bytes(n) * REDUCES_BY < in.bytes;
+    return o->ban_reductions && partitioner_bytes(n) * REDUCES_BY < in.bytes;
 }
 
 /* Marks the forward's users of n; returns the last one's place. */
 static uint32_t mark_users(cutter *k, const graph_node *n)
 {
-    const parts *p = k->p;
+    const partitioner *p = k->p;
     uint32_t last = 0;
     for (uint32_t u = 0; u < n->users.len; u++) {
         node_id user = n->users.at[u];
-        if (parts_node(p, user)->op == BP_NODE_OUTPUT || !(p->is[user] & PART_FORWARD))
+        if (partitioner_node(p, user)->op == BP_NODE_OUTPUT || !(p->is[user] & PART_FORWARD))
             continue;
         k->mark[p->order[user]] = 1;
         last = p->order[user] > last ? p->order[user] : last;
@@ -179,14 +175,14 @@ static uint32_t mark_users(cutter *k, const graph_node *n)
 /* From marked nodes on along fusible uses: the first that cannot be fused. */
 static uint32_t first_unfusible(cutter *k, uint32_t from, uint32_t last)
 {
-    const parts *p = k->p;
+    const partitioner *p = k->p;
     for (uint32_t i = from; i <= last; i++) {
         if (k->mark[i] == 2)
             return i;
-        const graph_node *n = parts_node(p, p->nodes[i]);
+        const graph_node *n = partitioner_node(p, p->nodes[i]);
         for (uint32_t u = 0; k->mark[i] && u < n->users.len; u++) {
             node_id user = n->users.at[u];
-            const graph_node *at = parts_node(p, user);
+            const graph_node *at = partitioner_node(p, user);
             if (at->op == BP_NODE_OUTPUT || !(p->is[user] & PART_FORWARD) || p->order[user] > last)
                 continue;
             k->mark[p->order[user]] = is_fusible(n, at) && k->mark[p->order[user]] != 2 ? 1 : 2;
@@ -198,10 +194,10 @@ static uint32_t first_unfusible(cutter *k, uint32_t from, uint32_t last)
 /* A value that is used again behind the point to which its first uses fuse must be in memory there anyway. */
 static void ban_far_uses(cutter *k)
 {
-    const parts *p = k->p;
+    const partitioner *p = k->p;
     for (uint32_t i = 0; i < p->n; i++) {
         node_id id = p->nodes[i];
-        const graph_node *n = parts_node(p, id);
+        const graph_node *n = partitioner_node(p, id);
         if (!(p->is[id] & PART_FORWARD))
             continue;
         memset(k->mark, 0, p->n);
@@ -210,7 +206,7 @@ static void ban_far_uses(cutter *k)
             continue;
         uint32_t first = first_unfusible(k, i, last);
         for (uint32_t u = 0; u < n->users.len; u++) {
-            const graph_node *user = parts_node(p, n->users.at[u]);
+            const graph_node *user = partitioner_node(p, n->users.at[u]);
             bool forward = user->op == BP_NODE_CALL_FUNCTION && p->is[n->users.at[u]] & PART_FORWARD;
             if (forward && p->order[n->users.at[u]] > first && is_fusible(n, user) &&
                 p->tag[n->users.at[u]] != PARTITION_TAG_RECOMPUTE)
@@ -222,13 +218,13 @@ static void ban_far_uses(cutter *k)
 /* A chain that fuses without end would be recomputed from its start. */
 static void ban_long_chain(cutter *k, uint32_t start)
 {
-    const parts *p = k->p;
+    const partitioner *p = k->p;
     uint32_t waiting = 1;
     memset(k->mark, 0, p->n);
     k->mark[start] = 1;
     for (uint32_t i = start; i < p->n && waiting; i++) {
         node_id id = p->nodes[i];
-        const graph_node *n = parts_node(p, id);
+        const graph_node *n = partitioner_node(p, id);
         if (!k->mark[i])
             continue;
         waiting--;
@@ -241,7 +237,7 @@ static void ban_long_chain(cutter *k, uint32_t start)
         }
         for (uint32_t u = 0; u < n->users.len; u++) {
             node_id user = n->users.at[u];
-            const graph_node *at = parts_node(p, user);
+            const graph_node *at = partitioner_node(p, user);
             if (at->op == BP_NODE_OUTPUT || !(p->is[user] & PART_FORWARD) || k->banned[user] || !is_fusible(n, at))
                 continue;
             waiting += !k->mark[p->order[user]];
@@ -252,7 +248,7 @@ static void ban_long_chain(cutter *k, uint32_t start)
 
 static void find_bans(cutter *k)
 {
-    const parts *p = k->p;
+    const partitioner *p = k->p;
     bool all = !p->o->aggressive_recomputation;
     for (uint32_t i = 0; i < p->n; i++)
         if (!(p->is[p->nodes[i]] & PART_TANGENT) && is_banned(k, p->nodes[i]))
@@ -266,14 +262,14 @@ static void find_bans(cutter *k)
 
 /* -- the cut ------------------------------------------------------------------------------------------------------- */
 
-static uint32_t in_of(const parts *p, node_id n) { return 2 + 2 * p->order[n]; }
-static uint32_t out_of(const parts *p, node_id n) { return 3 + 2 * p->order[n]; }
+static uint32_t in_of(const partitioner *p, node_id n) { return 2 + 2 * p->order[n]; }
+static uint32_t out_of(const partitioner *p, node_id n) { return 3 + 2 * p->order[n]; }
 enum { SOURCE = 0, SINK = 1 };
 
 static void add_node(const cutter *k, flow *f, node_id id)
 {
-    const parts *p = k->p;
-    const graph_node *n = parts_node(p, id);
+    const partitioner *p = k->p;
+    const graph_node *n = partitioner_node(p, id);
     if (!(p->is[id] & PART_WANTED) || n->op == BP_NODE_GET_ATTR)
         return;
     if (p->is[id] & PART_TANGENT) {
@@ -287,11 +283,11 @@ static void add_node(const cutter *k, flow *f, node_id id)
     if (p->is[id] & PART_GIVEN)
         flow_add(f, out_of(p, id), SINK, FLOW_INFINITE);
     for (uint32_t u = 0; u < n->users.len; u++)
-        if (parts_node(p, n->users.at[u])->op != BP_NODE_OUTPUT)
+        if (partitioner_node(p, n->users.at[u])->op != BP_NODE_OUTPUT)
             flow_add(f, out_of(p, id), in_of(p, n->users.at[u]), FLOW_INFINITE);
 }
 
-static bp_status tell_infinite(const parts *p)
+static bp_status tell_infinite(const partitioner *p)
 {
     buf text = {0};
     graph_print_text(p->j->gm, &text);
@@ -304,7 +300,7 @@ static bp_status tell_infinite(const parts *p)
 
 static bp_status cut(cutter *k)
 {
-    parts *p = k->p;
+    partitioner *p = k->p;
     flow f;
     flow_init(&f, 2 + 2 * p->n);
     for (uint32_t i = 0; i < p->n; i++)
@@ -318,7 +314,7 @@ static bp_status cut(cutter *k)
     return least < 0 ? ctx_nomem(p->c) : least >= FLOW_INFINITE ? tell_infinite(p) : BP_OK;
 }
 
-bp_status parts_save_min_cut(parts *p)
+bp_status partitioner_save_min_cut(partitioner *p)
 {
     cutter k = {.p = p};
     uint32_t n = p->g->nodes.len;
