@@ -66,7 +66,7 @@ void golden_compare_type(const bp_tensor *got, const bp_tensor *want, const gold
 typedef enum {
     CASE_PASSED, CASE_FAILED, CASE_UNSUPPORTED, CASE_BY_WIDER, CASE_BY_NODES, CASE_DEFINED, CASE_UNVALUED,
     CASE_TURNED, CASE_BY_DIFFERENCES,
-    CASE_SKIPPED /* counted nowhere */
+    CASE_SKIPPED /* with --once: another case has shown it; counted nowhere */
 } golden_verdict;
 /* why: the reason of a failure or of being unsupported. */
 golden_verdict golden_run_op(golden_case *k, const json_t *j, buf *why);

@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-typedef struct { bp_ctx *c; buf cases, said; golden_counts n; golden_options o; char path[64]; } bench;
+typedef struct { bp_ctx *c; buf cases, said; golden_counts n; golden_options o; char path[4096]; } bench;
 
 static void hear(void *arg, const char *text, size_t n)
 {
@@ -21,7 +21,8 @@ static void begin(bench *b, bp_ctx *c)
 {
     *b = (bench){.c = c};
     b->o = (golden_options){.write = hear, .arg = b, .verbose = true};
-    snprintf(b->path, sizeof b->path, "/tmp/backplane-golden-XXXXXX.jsonl");
+    const char *folder = getenv("TMPDIR");
+    snprintf(b->path, sizeof b->path, "%s/golden-XXXXXX.jsonl", folder ? folder : "/tmp");
     close(mkstemps(b->path, 6));
 }
 
