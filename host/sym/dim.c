@@ -12,6 +12,50 @@ static bool known(bp_ctx *c, bp_dim a, bp_dim b)
     return false;
 }
 
+/* -- questions ----------------------------------------------------------------------------------------------------- */
+
+static bool holds(enum dim_rel rel, int64_t a, int64_t b)
+{
+    switch (rel) {
+    case DIM_EQ: return a == b;
+    case DIM_NE: return a != b;
+    case DIM_LT: return a < b;
+    case DIM_LE: return a <= b;
+    }
+    return false;
+}
+
+enum dim_truth dim_prove(enum dim_rel rel, bp_dim a, bp_dim b)
+{
+    if (dim_is_const(a) && dim_is_const(b))
+        return holds(rel, a.value, b.value) ? DIM_TRUE : DIM_FALSE;
+    if (dim_same(a, b))
+        return rel == DIM_EQ || rel == DIM_LE ? DIM_TRUE : DIM_FALSE;
+    return DIM_UNKNOWN;
+}
+
+bool dim_ask(enum dim_rel rel, bp_dim a, bp_dim b)
+{
+    return dim_prove(rel, a, b) == DIM_TRUE;
+}
+
+bool dim_eq_or_false(bp_dim a, bp_dim b)
+{
+    return dim_prove(DIM_EQ, a, b) == DIM_TRUE;
+}
+
+bool dim_require(enum dim_rel rel, bp_dim a, bp_dim b)
+{
+    return dim_ask(rel, a, b);
+}
+
+int64_t dim_number(bp_dim d)
+{
+    return d.value;
+}
+
+/* -- arithmetic ---------------------------------------------------------------------------------------------------- */
+
 typedef bool (*checked_fn)(int64_t a, int64_t b, int64_t *out);
 
 static bp_dim apply(bp_ctx *c, bp_dim a, bp_dim b, checked_fn fn, const char *sign)
@@ -62,6 +106,21 @@ bp_dim dim_floordiv(bp_ctx *c, bp_dim a, bp_dim b)
 bp_dim dim_mod(bp_ctx *c, bp_dim a, bp_dim b)
 {
     return divide(c, a, b, checked_floormod, "%");
+}
+
+bp_dim dim_min(bp_ctx *c, bp_dim a, bp_dim b)
+{
+    return known(c, a, b) && b.value < a.value ? b : a;
+}
+
+bp_dim dim_max(bp_ctx *c, bp_dim a, bp_dim b)
+{
+    return known(c, a, b) && b.value > a.value ? b : a;
+}
+
+bp_dim dim_compare(bp_ctx *c, enum dim_rel rel, bp_dim a, bp_dim b)
+{
+    return dim_const(known(c, a, b) && holds(rel, a.value, b.value));
 }
 
 bp_dim dim_product(bp_ctx *c, const bp_dim *d, uint32_t n)

@@ -1,1 +1,1 @@
-libhost_la_SOURCES += %D%/dim.c %D%/dim.h
+libhost_la_SOURCES += %D%/dim.c %D%/dim.h %D%/env.h

@@ -119,8 +119,15 @@ static inline uint8_t tensor_grad_flags(const bp_tensor *t)
 static inline bp_device tensor_device(const bp_tensor *t) { return (bp_device){t->device_kind, t->device_index}; }
 bp_dim tensor_numel(bp_ctx *c, const bp_tensor *t);
 int64_t tensor_nelem(const bp_tensor *t);             /* of constant sizes */
-static inline int64_t tensor_dim(const bp_tensor *t, uint32_t d) { return t->sizes[d].value; }
-static inline int64_t tensor_step(const bp_tensor *t, uint32_t d) { return t->strides[d].value; }
+/* Sizes and strides as numbers: a symbol is specialized, as by dim_int. */
+static inline int64_t tensor_dim(const bp_tensor *t, uint32_t d)
+{
+    return dim_is_const(t->sizes[d]) ? t->sizes[d].value : dim_number(t->sizes[d]);
+}
+static inline int64_t tensor_step(const bp_tensor *t, uint32_t d)
+{
+    return dim_is_const(t->strides[d]) ? t->strides[d].value : dim_number(t->strides[d]);
+}
 /* First element; NULL for fakes and empty storages. */
 static inline void *tensor_ptr(const bp_tensor *t)
 {
