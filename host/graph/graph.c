@@ -79,11 +79,15 @@ static bool copy_values(graph *g, const bp_value *v, uint32_t n, bp_value **out,
     return true;
 }
 
+/* g->saw_symbol: set when some value is one. */
 static bool copy_value(graph *g, const bp_value *v, bp_value *out, uint32_t depth)
 {
     bp_value *items;
     *out = *v;
     switch (v->kind) {
+    case BP_VALUE_INT:
+        g->saw_symbol |= v->v.dim.sym != 0;
+        return true;
     case BP_VALUE_NODE:
         return is_live(g, v->v.node) || fail(g, "node %u is no argument: it is not in the graph", v->v.node);
     case BP_VALUE_STRING:
@@ -204,12 +208,17 @@ static bool fill_node(graph *g, const node_spec *s, graph_node *node)
     node->nargs = s->nargs;
     node->nkwargs = s->nkwargs;
     node->nmetas = s->nmetas;
+    node->number = s->number;
     if (!(node->target = arena_strdup(&g->arena, s->target)))
         return fail_memory(g);
     if (s->op == BP_NODE_CALL_FUNCTION)
         node->row = op_by_target(node->target);
-    return copy_values(g, s->args, s->nargs, &node->args, 0) && copy_kwargs(g, s->kwargs, s->nkwargs, &node->kwargs) &&
-           copy_metas(g, s->metas, s->nmetas, &node->metas);
+    g->saw_symbol = false;
+    bool ok = copy_values(g, s->args, s->nargs, &node->args, 0) &&
+              copy_kwargs(g, s->kwargs, s->nkwargs, &node->kwargs) &&
+              copy_metas(g, s->metas, s->nmetas, &node->metas);
+    node->symbolic = g->saw_symbol;
+    return ok;
 }
 
 static const char *name_node(graph *g, const node_spec *s, const char *target)
@@ -294,6 +303,11 @@ void graph_set_metas(graph *g, node_id n, const tensor_meta *metas, uint32_t cou
     g->nodes.at[n].nmetas = count;
 }
 
+void graph_set_number(graph *g, node_id n, bp_dim number)
+{
+    g->nodes.at[n].number = number;
+}
+
 void graph_set_site(graph *g, node_id n, const char *file, int32_t line)
 {
     if (g->failed || !file)
@@ -310,8 +324,10 @@ void graph_set_site(graph *g, node_id n, const char *file, int32_t line)
 void graph_set_args(graph *g, node_id n, const bp_value *args, uint32_t nargs)
 {
     bp_value *copy;
+    g->saw_symbol = g->nodes.at[n].symbolic && g->nodes.at[n].nkwargs; /* kwargs may hold one still */
     if (g->failed || !copy_values(g, args, nargs, &copy, 0))
         return;
+    g->nodes.at[n].symbolic = g->saw_symbol;
     use u = {g, n};
     graph_each_input(g, n, drop_user, &u);
     g->nodes.at[n].args = copy;
@@ -416,7 +432,8 @@ static bool clone_node(graph *to, node_id id, const graph_node *n)
 {
     graph_node *copy = &to->nodes.at[id];
     node_spec s = {.op = n->op, .role = n->role, .target = n->target, .args = n->args, .kwargs = n->kwargs,
-                   .metas = n->metas, .nargs = n->nargs, .nkwargs = n->nkwargs, .nmetas = n->nmetas};
+                   .metas = n->metas, .nargs = n->nargs, .nkwargs = n->nkwargs, .nmetas = n->nmetas,
+                   .number = n->number};
     if (!n->op)
         return true;
     if (!fill_node(to, &s, copy))

@@ -6,6 +6,7 @@
 #ifndef HOST_GRAPH_GRAPH_H
 #define HOST_GRAPH_GRAPH_H
 #include "host/op/op.h"
+#include "host/sym/env.h"
 #include "sdk/base/hash.h"
 #include "sdk/base/map.h"
 #include "sdk/base/vec.h"
@@ -25,6 +26,9 @@ typedef struct {
     uint32_t nargs, nkwargs;
     tensor_meta *metas;       /* one a result (a list result: one an item); NULL until propagated */
     uint32_t nmetas;
+    bp_dim number;            /* of a symint placeholder, and of a call that gives an integer: what it is, when that is
+                               * a symbol or an expression; sym 0: no more is known */
+    bool symbolic;            /* some argument holds a symbol */
     const char *file;         /* where it was recorded, or NULL */
     int32_t line, column;     /* column: 0 unless it was read from a text */
     uint32_t prev, next;      /* program order */
@@ -38,8 +42,10 @@ typedef struct graph {
     uint32_t live;            /* nodes that are not erased */
     map names;                /* name -> id */
     map name_next;            /* base name -> next number to try */
+    sym_env *syms;            /* the environment of all dims in types and arguments; NULL: all are constants */
     bool failed;              /* sticky: out of memory or a bad argument; check once with graph_status */
     const char *failure;      /* what it was; NULL: out of memory */
+    bool saw_symbol;          /* of the setter at work: a value that it copied is one */
 } graph;
 
 /* A node to be added, for callers that know all of it (readers of texts, clones). */
@@ -51,6 +57,7 @@ typedef struct {
     const node_kwarg *kwargs;
     const tensor_meta *metas;
     uint32_t nargs, nkwargs, nmetas;
+    bp_dim number;
     bool exact_name;
 } node_spec;
 
@@ -92,6 +99,7 @@ node_id graph_output(graph *g, const bp_value *values, uint32_t n); /* one argum
 /* Copies. Offsets are not kept: a value of a graph starts at its first element. */
 void graph_set_metas(graph *g, node_id n, const tensor_meta *metas, uint32_t count);
 void graph_set_site(graph *g, node_id n, const char *file, int32_t line);
+void graph_set_number(graph *g, node_id n, bp_dim number); /* see graph_node */
 void graph_set_args(graph *g, node_id n, const bp_value *args, uint32_t nargs);
 void graph_move_before(graph *g, node_id n, node_id at); /* in program order; who calls keeps it a right one */
 void graph_erase(graph *g, node_id n);            /* must have no users */
@@ -99,6 +107,45 @@ void graph_replace_uses(graph *g, node_id from, node_id to);
 bp_status graph_clone(bp_ctx *c, const graph *from, graph *to); /* ids and names stay; `to` is initialized by it */
 bp_value graph_ref(node_id n);                    /* a NODE value */
 bp_value graph_list(graph *g, const bp_value *items, uint32_t n);
+
+/* -- symbols: dims of types and arguments are of the graph's own environment, g->syms. A symbol's source (its `at` is a
+ * node) is the first size or stride of a placeholder's type that is the symbol alone, else a symint placeholder
+ * (SYM_VALUE); of an unbacked one it may be the call that makes it: its number, or a size of its result. -- */
+sym_env *graph_syms(bp_ctx *c, graph *g); /* made at the first call; borrowed; NULL: out of memory */
+/* A placeholder that carries symbol k of g->syms, role BP_ROLE_SYMINT: an i64 tensor of no dimensions on the CPU. Where
+ * a node names it, it is the number. It stands behind the last placeholder. name NULL: the symbol's own. */
+node_id graph_symint(graph *g, const char *name, uint32_t k);
+/* Sets every symbol's source anew, in program order: for whoever has edited placeholders or calls that make symbols.
+ * A symbol that nothing shows has SYM_NO_SOURCE afterwards. */
+void graph_find_sources(graph *g);
+/* What the symbols are for these inputs: values[k] of each that a placeholder shows, 0 of the others; with room for
+ * sym_symbol_count. An input that its type does not fit is INVALID_ARGUMENT: placeholder, dimension, expected and
+ * actual size. Facts are not checked. */
+bp_status graph_bind(bp_ctx *c, const bp_graph_module *gm, bp_tensor *const *inputs, uint32_t ninputs,
+                     int64_t *values);
+
+/* Brings dims of another environment into a graph. A symbol of `from` is added to g->syms where it is first mentioned
+ * (name, bounds and hint are kept), so whoever imports the types of placeholders in their order numbers symbols as they
+ * should be. What an entry of `map` holds already counts instead: a dim of g->syms, or a constant. */
+typedef struct {
+    bp_ctx *c;
+    graph *g;
+    const sym_env *from;
+    VEC(bp_dim) map;          /* of each symbol of `from`: a dim of g->syms; GRAPH_UNMAPPED: it was not mentioned yet */
+    VEC(uint32_t) back;       /* of each symbol of g->syms: the one of `from` that it was made of, or UINT32_MAX */
+} graph_import;
+#define GRAPH_UNMAPPED ((bp_dim){0, 0, 1})
+/* from NULL: all dims are constants, and come through as they are. */
+bp_status graph_import_init(graph_import *im, bp_ctx *c, graph *g, const sym_env *from);
+void graph_import_fini(graph_import *im);
+bp_dim graph_import_dim(graph_import *im, bp_dim d); /* {0}: an error; the context says so */
+bp_status graph_import_meta(graph_import *im, const tensor_meta *m, tensor_meta *out);  /* arrays in g's arena */
+bp_status graph_import_value(graph_import *im, const bp_value *v, bp_value *out);       /* lists in g's arena */
+/* Assumes the facts of `from` over symbols that are all in the graph. */
+bp_status graph_import_facts(graph_import *im);
+/* When all nodes are there: finds sources, and adds a symint placeholder for each symbol without one. Its input is the
+ * value of symbol back.at[k] of `from`, where g->nodes.at[id].number is symbol k of g->syms. */
+bp_status graph_import_finish(graph_import *im);
 
 /* -- reading -- */
 static inline const graph_node *graph_get(const graph *g, node_id n) { return &g->nodes.at[n]; }

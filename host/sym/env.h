@@ -10,7 +10,7 @@
 #ifndef HOST_SYM_ENV_H
 #define HOST_SYM_ENV_H
 #include "host/sym/dim.h"
-#include "sdk/base/buf.h"
+#include "sdk/base/str.h"
 
 typedef struct sym_env sym_env;
 

@@ -120,8 +120,12 @@ typedef struct {
     void *data;
 } bp_view;
 
-/* What an input of a graph is. */
-enum { BP_ROLE_UNSET = 0, BP_ROLE_USER = 1, BP_ROLE_PARAMETER = 2, BP_ROLE_BUFFER = 3, BP_ROLE_CONSTANT = 4 };
+/* What an input of a graph is. SYMINT: a symbol that no other input shows, as an i64 tensor of no dimensions on the
+ * CPU. */
+enum {
+    BP_ROLE_UNSET = 0, BP_ROLE_USER = 1, BP_ROLE_PARAMETER = 2, BP_ROLE_BUFFER = 3, BP_ROLE_CONSTANT = 4,
+    BP_ROLE_SYMINT = 5
+};
 /* What a node of a graph is. */
 enum { BP_NODE_PLACEHOLDER = 1, BP_NODE_GET_ATTR = 2, BP_NODE_CALL_FUNCTION = 3, BP_NODE_OUTPUT = 4 };
 /* Levels of bp_log_message. */
