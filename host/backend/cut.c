@@ -170,9 +170,8 @@ static bp_value translate(copying *k, const bp_value *v)
 static bp_status copy_attr(copying *k, node_id n)
 {
     const graph_node *node = graph_get(&k->from->g, n);
-    bp_tensor *t = gm_constant(k->from, node->name);
     k->map[n] = graph_get_attr(&k->to->g, node->name, node->target, node->metas);
-    return t && k->map[n] ? gm_set_constant(k->c, k->to, graph_get(&k->to->g, k->map[n])->name, t) : BP_OK;
+    return k->map[n] ? gm_copy_attr(k->c, k->from, node->name, k->to, graph_get(&k->to->g, k->map[n])->name) : BP_OK;
 }
 
 static void copy_attr_if_new(void *arg, node_id n)

@@ -24,7 +24,7 @@ bp_status service_print_tabular(bp_graph_module *gm, bp_sink_t *to)
 {
     buf text = {0};
     buf_printf(&text, "%s\n", gm->name ? gm->name : "");
-    graph_print_tabular(&gm->g, &text);
+    gm_print_tabular(gm, &text);
     bp_status st = write_out(to, &text);
     buf_fini(&text);
     return st;
@@ -33,7 +33,7 @@ bp_status service_print_tabular(bp_graph_module *gm, bp_sink_t *to)
 bp_status service_print_readable(bp_graph_module *gm, bp_sink_t *to)
 {
     buf text = {0};
-    graph_print_readable(&gm->g, gm->name, &text);
+    gm_print_readable(gm, gm->name, &text);
     bp_status st = write_out(to, &text);
     buf_fini(&text);
     return st;

@@ -12,9 +12,8 @@ static bp_status copy_constants(bp_ctx *c, const bp_graph_module *from, bp_graph
 {
     for (node_id n = from->g.first; n; n = graph_get(&from->g, n)->next) {
         const graph_node *node = graph_get(&from->g, n);
-        bp_tensor *t = node->op == BP_NODE_GET_ATTR ? gm_constant(from, node->name) : NULL;
-        if (t)
-            TRY(gm_set_constant(c, to, node->name, t));
+        if (node->op == BP_NODE_GET_ATTR)
+            TRY(gm_copy_attr(c, from, node->name, to, node->name));
     }
     return BP_OK;
 }

@@ -91,9 +91,9 @@ static int run_program(cli *k, const source *s, program *p)
 static void print_graph(const source *s)
 {
     buf text = {0};
-    graph_print_tabular(&s->gm->g, &text);
+    gm_print_tabular(s->gm, &text);
     buf_putc(&text, '\n');
-    graph_print_readable(&s->gm->g, "GraphModule", &text);
+    gm_print_readable(s->gm, "GraphModule", &text);
     buf_putc(&text, '\n');
     cli_write(NULL, buf_text(&text), text.n);
     buf_fini(&text);

@@ -393,7 +393,7 @@ bp_status call_compile(call *k, bp_graph_module *gm, const uint8_t *needs, uint3
     code_count(k->st, compiles, 1);
     if (log_on(k->c->rt, LOG_graph)) {
         buf table = {0};
-        graph_print_tabular(&gm->g, &table);
+        gm_print_tabular(gm, &table);
         log_line(k->c->rt, LOG_graph, "%s\n%s", gm->name, buf_text(&table));
         buf_fini(&table);
     }

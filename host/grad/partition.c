@@ -62,9 +62,8 @@ static bp_status copy_node(copier *k, node_id id)
     node_id made = k->made[id] = graph_add(&k->to->g, &s);
     if (made)
         graph_set_site(&k->to->g, made, n->file, n->line);
-    bp_tensor *constant = n->op == BP_NODE_GET_ATTR ? gm_constant(k->p->j->gm, n->name) : NULL;
-    if (constant)
-        TRY(gm_set_constant(k->p->c, k->to, n->name, constant));
+    if (n->op == BP_NODE_GET_ATTR)
+        TRY(gm_copy_attr(k->p->c, k->p->j->gm, n->name, k->to, n->name));
     return graph_status(k->p->c, &k->to->g);
 }
 

@@ -75,6 +75,7 @@ struct bp_graph_module {
     uint64_t code_id;
     int32_t part;             /* GM_* */
     map constants;            /* name of a get_attr node -> bp_tensor * (counted) */
+    map subs;                 /* name of a get_attr node -> bp_graph_module * (counted): what is not a constant */
     VEC(struct { char *key, *value; }) options;
     diag said;                /* what decline, fail or refuse recorded in this compile */
     node_id said_node;
@@ -168,12 +169,29 @@ void gm_unref(bp_graph_module *gm);
 bp_status gm_set_constant(bp_ctx *c, bp_graph_module *gm, const char *name, bp_tensor *t); /* takes a reference */
 bp_status gm_set_option(bp_ctx *c, bp_graph_module *gm, const char *key, const char *value);
 bp_tensor *gm_constant(const bp_graph_module *gm, const char *name);                       /* borrowed; NULL: none */
+/* A graph among the values of get_attr nodes, for operators that run it (higher.h). It is shared, and not changed. */
+bp_status gm_set_sub(bp_ctx *c, bp_graph_module *gm, const char *name, bp_graph_module *sub); /* takes a reference */
+bp_graph_module *gm_sub(const bp_graph_module *gm, const char *name);                      /* borrowed; NULL: none */
+/* Adds a get_attr node for it, named "BASE_0", "BASE_1" ... 0: the graph has failed, or the context says why. */
+node_id gm_add_sub(bp_ctx *c, bp_graph_module *gm, const char *base, bp_graph_module *sub);
+/* The same graph for gm alone, to be edited: copied if others hold it. NULL: out of memory. */
+bp_graph_module *gm_own_sub(bp_ctx *c, bp_graph_module *gm, const char *name);
+/* Gives `to` what a get_attr node of `from` has, a constant or a graph, under the name `as`; nothing if it has none. */
+bp_status gm_copy_attr(bp_ctx *c, const bp_graph_module *from, const char *name, bp_graph_module *to, const char *as);
+/* A copy with nodes, values of get_attr nodes and options of its own; graphs among them are shared. One reference. */
+bp_graph_module *gm_clone(bp_ctx *c, const bp_graph_module *from);
+/* Calls each for the name of every get_attr node that is a graph, in program order; stops at the first failure. */
+bp_status gm_each_sub(bp_graph_module *gm, bp_status (*each)(void *arg, const char *name, bp_graph_module *sub),
+                      void *arg);
 
 /* -- the four outputs -- */
 /* torch.fx's columns: opcode, name, target, args, kwargs; header rule of dashes; widths fit the longest cell. */
 void graph_print_tabular(const graph *g, buf *out);
 /* Python-like code with shapes: "add: "f32[4]" = torch.ops.aten.add.Scalar(abs_1, 1);  abs_1 = None". */
 void graph_print_readable(const graph *g, const char *name, buf *out);
+/* The same for a module and the graphs that it holds, which stand behind it, deeper by one step. */
+void gm_print_tabular(const bp_graph_module *gm, buf *out);
+void gm_print_readable(const bp_graph_module *gm, const char *name, buf *out);
 /* Canonical text: docs/ir.md. parse(print(g)) == g. */
 void graph_print_text(const bp_graph_module *gm, buf *out);
 void graph_print_type(const tensor_meta *m, buf *out); /* "f32[3, 4; 1, 3] @cuda:0" */
@@ -187,6 +205,8 @@ bp_status graph_verify(bp_ctx *c, const bp_graph_module *gm);
  * placeholder: order[k] is the place among the placeholders of the one that is used k-th. Fails only when memory is
  * used up. */
 bp_status graph_hash(bp_ctx *c, const bp_graph_module *gm, uint32_t *order, hash128 *out);
+/* The same with the order of placeholders: what makes a graph the same to an operator that runs it. */
+bp_status graph_address(bp_ctx *c, const bp_graph_module *gm, hash128 *out);
 
 /* -- running -- */
 /* Node by node through op_dispatch, so that modes see each call and fakes propagate. inputs: one a placeholder;

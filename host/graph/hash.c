@@ -7,6 +7,7 @@
 #include <string.h>
 
 typedef struct {
+    bp_ctx *c;
     const bp_graph_module *gm;
     buf bytes;
     VEC(uint64_t) position; /* of each node id */
@@ -88,11 +89,21 @@ static void add_value(hasher *h, const bp_value *v)
     }
 }
 
+static void add_sub(hasher *h, const bp_graph_module *sub)
+{
+    hash128 address = {0};
+    h->failed |= graph_address(h->c, sub, &address) != BP_OK;
+    buf_add(&h->bytes, (const char *)&address, sizeof address);
+}
+
 static void add_constant(hasher *h, const graph_node *n)
 {
     const bp_tensor *t = gm_constant(h->gm, n->name);
+    const bp_graph_module *sub = gm_sub(h->gm, n->name);
     tensor_meta m;
-    add_u64(h, t != NULL);
+    add_u64(h, sub ? 2 : t != NULL);
+    if (sub)
+        add_sub(h, sub);
     if (!t)
         return;
     tensor_get_meta(t, &m);
@@ -155,7 +166,7 @@ static void give_order(const hasher *h, uint32_t *order)
 
 bp_status graph_hash(bp_ctx *c, const bp_graph_module *gm, uint32_t *order, hash128 *out)
 {
-    hasher h = {.gm = gm};
+    hasher h = {.c = c, .gm = gm};
     if (!vec_reserve(&h.position, gm->g.nodes.len))
         return ctx_nomem(c);
     add_nodes(&h);
@@ -168,4 +179,23 @@ bp_status graph_hash(bp_ctx *c, const bp_graph_module *gm, uint32_t *order, hash
     vec_fini(&h.position);
     vec_fini(&h.inputs);
     return failed ? ctx_nomem(c) : BP_OK;
+}
+
+bp_status graph_address(bp_ctx *c, const bp_graph_module *gm, hash128 *out)
+{
+    uint32_t n = graph_placeholders(&gm->g, NULL, 0);
+    hash128 structure;
+    uint32_t *order = calloc(n + 1u, sizeof *order);
+    buf bytes = {0};
+    bp_status st = order ? graph_hash(c, gm, order, &structure) : ctx_nomem(c);
+    if (st == BP_OK) {
+        buf_add(&bytes, (const char *)&structure, sizeof structure);
+        buf_add(&bytes, (const char *)order, n * sizeof *order);
+        st = bytes.failed ? ctx_nomem(c) : BP_OK;
+    }
+    if (st == BP_OK)
+        *out = hash128_bytes(bytes.s, bytes.n);
+    buf_fini(&bytes);
+    free(order);
+    return st;
 }

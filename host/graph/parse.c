@@ -15,7 +15,7 @@ typedef struct {
     bp_ctx *c;
     bp_graph_module *gm;
     arena tmp; /* of the node being read */
-    uint32_t depth;
+    uint32_t depth, graphs; /* how deep lists, and graphs, are nested here */
 } parser;
 
 typedef VEC(bp_value) values;
@@ -274,6 +274,9 @@ static bp_status read_get_attr(parser *p, reading *r, const char *name)
         TRY(lex_string(&p->x, &p->tmp, "data in quotes", &text));
         TRY(set_data(p, at, name, &r->types.at[0], text));
     }
+    ahead = p->x;
+    if (str_is(lex_word(&ahead), "graph")) /* its value stands below */
+        p->x = ahead;
     return add_node(p, r, &s);
 }
 
@@ -357,6 +360,36 @@ static bp_status read_node(parser *p)
     return s;
 }
 
+static bp_status read_graph(parser *p);
+
+/* A graph inside a graph: the value of the get_attr of its name. */
+static bp_status read_sub(parser *p)
+{
+    bp_graph_module *outer = p->gm;
+    lex_place at = lex_here(&p->x);
+    if (p->graphs == DEEPEST_LIST)
+        return lex_fail(&p->x, at, "graphs nest deeper than %d", DEEPEST_LIST);
+    p->gm = NULL;
+    p->graphs++;
+    bp_status s = read_graph(p);
+    p->graphs--;
+    node_id n = s ? 0 : graph_find(&outer->g, p->gm->name);
+    if (!s && (!n || graph_get(&outer->g, n)->op != BP_NODE_GET_ATTR || gm_constant(outer, p->gm->name) ||
+               gm_sub(outer, p->gm->name)))
+        s = lex_fail(&p->x, at, "graph \"%.200s\" must be the value of one get_attr of that name", p->gm->name);
+    if (!s)
+        s = gm_set_sub(p->c, outer, p->gm->name, p->gm);
+    gm_unref(p->gm);
+    p->gm = outer;
+    return s;
+}
+
+static bool at_graph(const parser *p)
+{
+    lexer ahead = p->x;
+    return !lex_is(&ahead, '%') && str_is(lex_word(&ahead), "graph");
+}
+
 static bp_status read_graph(parser *p)
 {
     lex_place at = lex_here(&p->x);
@@ -377,10 +410,16 @@ static bp_status read_graph(parser *p)
         return p->c->diag.code;
     TRY(lex_expect(&p->x, '{', "'{'"));
     while (!lex_is(&p->x, '}'))
-        TRY(read_node(p));
+        TRY(at_graph(p) ? read_sub(p) : read_node(p));
     if (!graph_output_node(&p->gm->g))
-        return lex_fail(&p->x, lex_here(&p->x), "graph \"%s\" has no output", name);
+        return lex_fail(&p->x, lex_here(&p->x), "graph \"%s\" has no output", p->gm->name);
     lex_take(&p->x, '}');
+    return BP_OK;
+}
+
+static bp_status read_text(parser *p)
+{
+    TRY(read_graph(p));
     return lex_at_end(&p->x) ? BP_OK : lex_unexpected(&p->x, "the end of the text");
 }
 
@@ -389,7 +428,7 @@ bp_graph_module *graph_parse_text(bp_ctx *c, const char *file, const char *text,
     parser p = {.x = {c, file, text, text + n, text, 1}, .c = c};
     if (!ctx_ok(c))
         return NULL;
-    bp_status s = read_graph(&p);
+    bp_status s = read_text(&p);
     if (!s && (s = graph_verify(c, p.gm)) != BP_OK)
         diag_while(&c->diag, "checking the graph of %s", file);
     arena_fini(&p.tmp);

@@ -178,3 +178,42 @@ void graph_print_readable(const graph *g, const char *name, buf *out)
     vec_fini(&r.last_use);
     vec_fini(&r.dying);
 }
+
+/* Text with every line that is not empty moved to the right. */
+static void add_deeper(buf *out, const char *text, uint32_t depth)
+{
+    while (*text) {
+        size_t n = strcspn(text, "\n");
+        if (n)
+            buf_pad(out, 4 * depth, ' ');
+        buf_add(out, text, n);
+        text += n;
+        if (*text) {
+            buf_putc(out, '\n');
+            text++;
+        }
+    }
+}
+
+/* Graphs that it holds are classes inside its class, as torch.fx prints them. */
+static void add_module(const bp_graph_module *gm, const char *name, uint32_t depth, buf *out)
+{
+    buf text = {0};
+    graph_print_readable(&gm->g, name, &text);
+    add_deeper(out, buf_text(&text), depth);
+    out->failed |= text.failed;
+    buf_fini(&text);
+    for (node_id n = gm->subs.len ? gm->g.first : 0; n; n = graph_get(&gm->g, n)->next) {
+        const graph_node *node = graph_get(&gm->g, n);
+        const bp_graph_module *sub = node->op == BP_NODE_GET_ATTR ? gm_sub(gm, node->name) : NULL;
+        if (!sub)
+            continue;
+        buf_putc(out, '\n');
+        add_module(sub, node->name, depth + 1, out);
+    }
+}
+
+void gm_print_readable(const bp_graph_module *gm, const char *name, buf *out)
+{
+    add_module(gm, name, 0, out);
+}

@@ -126,3 +126,16 @@ void graph_print_tabular(const graph *g, buf *out)
     buf_fini(&t.text);
     vec_fini(&t.ends);
 }
+
+void gm_print_tabular(const bp_graph_module *gm, buf *out)
+{
+    graph_print_tabular(&gm->g, out);
+    for (node_id n = gm->subs.len ? gm->g.first : 0; n; n = graph_get(&gm->g, n)->next) {
+        const graph_node *node = graph_get(&gm->g, n);
+        const bp_graph_module *sub = node->op == BP_NODE_GET_ATTR ? gm_sub(gm, node->name) : NULL;
+        if (!sub)
+            continue;
+        buf_printf(out, "\n%s:\n", node->name);
+        gm_print_tabular(sub, out);
+    }
+}

@@ -4,6 +4,7 @@
  * behind its last user, so memory peaks where the program's does. */
 #include "host/graph/builtin.h"
 #include "host/graph/graph.h"
+#include "host/graph/higher.h"
 #include <string.h>
 
 enum slot_kind { SLOT_EMPTY, SLOT_TENSOR, SLOT_LIST, SLOT_VALUE };
@@ -311,6 +312,11 @@ static bp_status take_input(run *r, const graph_node *n)
 static bp_status take_constant(run *r, const graph_node *n)
 {
     bp_tensor *t = gm_constant(r->gm, n->name);
+    const bp_graph_module *sub = t ? NULL : gm_sub(r->gm, n->name);
+    if (sub) {
+        r->slots[r->at] = (slot){.kind = SLOT_VALUE, .value = value_graph(sub)};
+        return BP_OK;
+    }
     if (!t)
         return ctx_fail(r->c, BP_INVALID_ARGUMENT, "constant \"%s\" of graph \"%s\" has no value", n->name,
                         r->gm->name);

@@ -5,7 +5,7 @@
 #include "sdk/base/base64.h"
 #include <string.h>
 
-typedef struct { const bp_graph_module *gm; buf *out; } writer;
+typedef struct { const bp_graph_module *gm; buf *out; uint32_t depth; } writer; /* depth: of graphs around it */
 
 const char *text_role(int32_t role)
 {
@@ -156,6 +156,8 @@ static void add_arguments(const writer *w, const graph_node *n)
 static void add_data(const writer *w, const graph_node *n)
 {
     const bp_tensor *t = gm_constant(w->gm, n->name);
+    if (gm_sub(w->gm, n->name))
+        buf_puts(w->out, " graph");
     if (!t || tensor_is_fake(t))
         return;
     buf_puts(w->out, " data \"");
@@ -165,7 +167,7 @@ static void add_data(const writer *w, const graph_node *n)
 
 static void add_output(const writer *w, const graph_node *n)
 {
-    buf_puts(w->out, "  output(");
+    buf_puts(w->out, "output(");
     for (uint32_t i = 0; n->nargs && i < n->args[0].count; i++) {
         buf_puts(w->out, i ? ", " : "");
         add_value(w, &n->args[0].v.items[i]);
@@ -175,11 +177,12 @@ static void add_output(const writer *w, const graph_node *n)
 
 static void add_node(const writer *w, const graph_node *n)
 {
+    buf_pad(w->out, 2 * (w->depth + 1), ' ');
     if (n->op == BP_NODE_OUTPUT) {
         add_output(w, n);
         return;
     }
-    buf_printf(w->out, "  %%%s", n->name);
+    buf_printf(w->out, "%%%s", n->name);
     add_types(w->out, n);
     buf_puts(w->out, " = ");
     if (n->op == BP_NODE_CALL_FUNCTION) {
@@ -196,16 +199,29 @@ static void add_node(const writer *w, const graph_node *n)
     buf_putc(w->out, '\n');
 }
 
-void graph_print_text(const bp_graph_module *gm, buf *out)
+static void add_graph(const bp_graph_module *gm, const char *name, uint32_t depth, buf *out)
 {
-    writer w = {gm, out};
+    writer w = {gm, out, depth};
+    buf_pad(out, 2 * depth, ' ');
     buf_puts(out, "graph ");
-    if (text_is_plain_name(gm->name))
-        buf_puts(out, gm->name);
+    if (text_is_plain_name(name))
+        buf_puts(out, name);
     else
-        text_quote(out, gm->name);
+        text_quote(out, name);
     buf_puts(out, " {\n");
     for (node_id n = gm->g.first; n; n = graph_get(&gm->g, n)->next)
         add_node(&w, graph_get(&gm->g, n));
+    for (node_id n = gm->subs.len ? gm->g.first : 0; n; n = graph_get(&gm->g, n)->next) {
+        const graph_node *node = graph_get(&gm->g, n);
+        const bp_graph_module *sub = node->op == BP_NODE_GET_ATTR ? gm_sub(gm, node->name) : NULL;
+        if (sub)
+            add_graph(sub, node->name, depth + 1, out);
+    }
+    buf_pad(out, 2 * depth, ' ');
     buf_puts(out, "}\n");
+}
+
+void graph_print_text(const bp_graph_module *gm, buf *out)
+{
+    add_graph(gm, gm->name, 0, out);
 }

@@ -2,6 +2,7 @@
  *
  * It trusts nothing but that ids lie in the node table, so that it can be run on a graph that a pass has spoiled. */
 #include "host/graph/graph.h"
+#include "host/graph/higher.h"
 #include "host/graph/namer.h"
 #include <stdlib.h>
 #include <stdio.h>
@@ -137,6 +138,11 @@ static bool gives_list(const graph *g, const bp_value *value)
 static bp_status check_fit(verifier *v, const schema_arg *arg, const bp_value *value)
 {
     bool list = gives_list(v->g, value);
+    const graph_node *from = value->kind == BP_VALUE_NODE ? graph_get(v->g, value->v.node) : NULL;
+    bool is_graph = from && from->op == BP_NODE_GET_ATTR && gm_sub(v->gm, from->name);
+    if (from && is_graph != (arg->ty.type == TYPE_GRAPH))
+        return fault(v, is_graph ? "argument \"%s\" of %s is a graph" : "argument \"%s\" of %s must be a graph",
+                     arg->name, graph_get(v->g, v->at)->target);
     if (list && arg->ty.type == TYPE_TENSOR && arg->ty.list)
         return BP_OK;
     if (!list && schema_fits(&arg->ty, value))
@@ -173,6 +179,16 @@ static bool is_given(const graph_node *n, uint32_t i)
     return false;
 }
 
+/* The graphs that it runs take and give what the call says. */
+static bp_status check_higher(verifier *v, const graph_node *n)
+{
+    char why[300];
+    higher_call h;
+    if (!higher_of_node(v->gm, n, &h))
+        return fault(v, "%s takes its graphs and lists by position, lists written out", n->target);
+    return higher_fits(n->row, &h, why, sizeof why) ? BP_OK : fault(v, "%s: %s", n->target, why);
+}
+
 static bp_status check_call(verifier *v, const graph_node *n)
 {
     str builtin;
@@ -191,7 +207,7 @@ static bp_status check_call(verifier *v, const graph_node *n)
     for (uint32_t i = 0; i < s->nargs; i++)
         if (!s->args[i].has_default && !is_given(n, i))
             return fault(v, "argument \"%s\" of %s is missing", s->args[i].name, n->target);
-    return BP_OK;
+    return n->row->flags & OP_HIGHER ? check_higher(v, n) : BP_OK;
 }
 
 /* -- the output ---------------------------------------------------------------------------------------------------- */
@@ -222,7 +238,9 @@ static bp_status check_node(verifier *v)
             return fault(v, "a placeholder must have a role, got %d", n->role);
         return n->nargs || n->nkwargs ? fault(v, "a placeholder has no arguments") : BP_OK;
     case BP_NODE_GET_ATTR:
-        if (!gm_constant(v->gm, n->name))
+        if (gm_sub(v->gm, n->name))
+            TRY(graph_verify(v->c, gm_sub(v->gm, n->name)));
+        else if (!gm_constant(v->gm, n->name))
             return fault(v, "its constant has no value: its text lacks data");
         return n->nargs || n->nkwargs ? fault(v, "a get_attr has no arguments") : BP_OK;
     case BP_NODE_CALL_FUNCTION: return check_call(v, n);

@@ -1,4 +1,4 @@
-/* What the rows of ops.def give C: their numbers, and the prototypes of their shape rules and kernels. */
+/* What rows of ops.def and higher.def give C: their numbers, and the prototypes of their shape rules and kernels. */
 #ifndef HOST_OP_ROWS_H
 #define HOST_OP_ROWS_H
 #include "host/op/op.h"
@@ -8,6 +8,7 @@ enum op_number {
 #define VIEW(id, schema, flags, shape, doc) ROW_##id,
 #define INPLACE(id, schema, flags, functional, doc) ROW_##id,
 #include "host/op/ops.def"
+#include "host/op/higher.def"
 #undef OP
 #undef VIEW
 #undef INPLACE
@@ -20,6 +21,7 @@ enum op_number {
 #define VIEW(id, schema, flags, rule, doc) bp_status shape_##rule(bp_ctx *c, shape_call *s);
 #define INPLACE(id, schema, flags, functional, doc)
 #include "host/op/ops.def"
+#include "host/op/higher.def"
 #undef OP
 #undef VIEW
 #undef INPLACE

@@ -17,6 +17,7 @@ static op_row rows[] = {
 #define INPLACE(ident, text, bits, of, line)                                                                 \
     {.id = #ident, .schema_text = text, .flags = bits, .inplace_of = #of, .functional = &rows[ROW_##of], .doc = line},
 #include "host/op/ops.def"
+#include "host/op/higher.def"
 #undef OP
 #undef VIEW
 #undef INPLACE
@@ -32,8 +33,8 @@ static atomic_bool ready;
 static void set_names(op_row *r)
 {
     const schema *s = r->schema;
-    bool plain = strcmp(s->overload, "default") == 0;
-    snprintf(r->target, sizeof r->target, "%s.%s.%s", s->ns, s->name, s->overload);
+    bool plain = strcmp(s->overload, "default") == 0, whole = plain && (r->flags & OP_HIGHER);
+    snprintf(r->target, sizeof r->target, "%s.%s%s%s", s->ns, s->name, whole ? "" : ".", whole ? "" : s->overload);
     snprintf(r->label, sizeof r->label, "%s%s%s", s->name, plain ? "" : ".", plain ? "" : s->overload);
 }
 

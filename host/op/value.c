@@ -30,6 +30,7 @@ static bool fits_one(enum schema_type type, const bp_value *v)
     case TYPE_DEVICE: return k == BP_VALUE_DEVICE;
     case TYPE_MEMORY_FORMAT: return k == BP_VALUE_MEMORY_FORMAT;
     case TYPE_GENERATOR: return k == BP_VALUE_GENERATOR || k == BP_VALUE_NONE;
+    case TYPE_GRAPH: return node || k == BP_VALUE_GRAPH;
     case TYPE_ANY: return true;
     case TYPE_STORAGE:
     case TYPE_STREAM:
@@ -74,6 +75,7 @@ bool value_eq(const bp_value *a, const bp_value *b)
     case BP_VALUE_NONE: return true;
     case BP_VALUE_NODE: return a->v.node == b->v.node;
     case BP_VALUE_TENSOR:
+    case BP_VALUE_GRAPH: /* its contents are the affair of whoever knows graphs */
     case BP_VALUE_GENERATOR: return a->v.tensor == b->v.tensor;
     case BP_VALUE_INT: return a->v.dim.value == b->v.dim.value && a->v.dim.sym == b->v.dim.sym;
     case BP_VALUE_FLOAT: return memcmp(a->v.f, b->v.f, sizeof a->v.f[0]) == 0;

@@ -91,7 +91,8 @@ enum {
     BP_VALUE_MEMORY_FORMAT = 11, /* v.i */
     BP_VALUE_LIST = 12,   /* v.items[0 .. count) */
     BP_VALUE_GENERATOR = 13, /* v.tensor is the host's generator object; NONE is the context's own (host only) */
-    BP_VALUE_MAP = 14     /* v.items[0 .. count): a STRING, its value, the next STRING ... (bp_call_tree) */
+    BP_VALUE_MAP = 14,    /* v.items[0 .. count): a STRING, its value, the next STRING ... (bp_call_tree) */
+    BP_VALUE_GRAPH = 15   /* v.tensor is a graph module (host only); a plugin sees the NODE of a get_attr */
 };
 typedef struct bp_value bp_value;
 struct bp_value {
