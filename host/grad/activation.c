@@ -116,8 +116,8 @@ typedef struct { bp_tensor *at[2]; } halves;
 
 static halves cut(bp_ctx *c, bp_tensor *t, uint32_t dim)
 {
-    int64_t half = grad_size(t, (int32_t)dim).value / 2;
-    return (halves){{grad_slice(c, t, dim, 0, half), grad_slice(c, t, dim, half, 2 * half)}};
+    bp_dim zero = dim_const(0), end = grad_size(t, (int32_t)dim), half = dim_floordiv(c, end, dim_const(2));
+    return (halves){{grad_cut(c, t, dim, zero, half), grad_cut(c, t, dim, half, end)}};
 }
 
 /* glu_backward gives g s and g a s (1 - s), with self = (a, b), s = sigmoid(b) and g the gradient. */

@@ -36,7 +36,7 @@ bp_status derive_fft_c2r(bp_ctx *c, grad_call *g)
     bp_tensor *half = bp_aten_private_fft_r2c_default(c, g->grads[0], dims, grad_arg_int(c, g, "normalization"), 1);
     bp_dim n = grad_size(g->grads[0], (int32_t)last), one = bp_dim_of(1);
     bp_dim twice = dim_sub(c, n, grad_size(half, (int32_t)last));
-    if (dim_int(c, twice) > 0 && half) {
+    if (dim_above(twice, 0) && half) {
         bp_scalar end = bp_scalar_dim(dim_add(c, one, twice));
         bp_tensor *inner = bp_aten_slice_tensor(c, half, last, bp_scalar_int(1), end, one);
         inner = bp_aten_mul_scalar(c, inner, bp_scalar_int(2));

@@ -136,7 +136,7 @@ static bp_tensor *of_lu(bp_ctx *c, bp_tensor *perm, bp_tensor *l, bp_tensor *u, 
         return NULL;
     lu_parts p = {l, u, grad_tril(c, gl ? gl : grad_zeros(c, l), -1), grad_triu(c, gu ? gu : grad_zeros(c, u), 0),
                   grad_size(l, -2), grad_size(u, -1)};
-    bool square = dim_eq(p.m, p.n), wide = !square && dim_int(c, p.m) < dim_int(c, p.n);
+    bool square = dim_eq(p.m, p.n), wide = !square && dim_lt(p.m, p.n);
     bp_tensor *t = square ? lu_square(c, &p) : wide ? lu_wide(c, &p) : lu_tall(c, &p);
     return pivot ? grad_mm(c, perm, t) : t;
 }
@@ -153,7 +153,7 @@ bp_status derive_lu_factor(bp_ctx *c, grad_call *g)
     bp_tensor *lu = g->results[0], *grad = g->grads[0];
     if (!grad)
         return grad_done(c);
-    bp_dim m = grad_size(lu, -2), n = grad_size(lu, -1), k = dim_int(c, m) < dim_int(c, n) ? m : n;
+    bp_dim m = grad_size(lu, -2), n = grad_size(lu, -1), k = dim_min(c, m, n);
     bp_tensor3 f = bp_aten_lu_unpack_default(c, lu, g->results[1], 1, 1);
     bp_tensor *gl = columns(c, grad, bp_dim_of(0), k), *gu = rows(c, grad, bp_dim_of(0), k);
     grad_give(g, "A", of_lu(c, f.at[0], f.at[1], f.at[2], gl, gu, grad_arg_bool(g, "pivot")));

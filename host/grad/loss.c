@@ -11,12 +11,11 @@ static bp_tensor *mean_of(bp_ctx *c, const grad_call *g, bp_tensor *t)
     if (reduction != MEAN || !t)
         return t;
     bp_tensor *self = grad_tensor(g, "self"), *target = grad_tensor(g, "target");
-    int64_t n = 1;
-    for (uint32_t d = 0, rank = self->rank > target->rank ? self->rank : target->rank; d < rank; d++) {
-        int64_t a = d < self->rank ? self->sizes[self->rank - 1 - d].value : 1;
-        n *= a != 1 || d >= target->rank ? a : target->sizes[target->rank - 1 - d].value;
-    }
-    return bp_aten_div_scalar(c, t, bp_scalar_int(n));
+    bp_dim sizes[TENSOR_MAX_RANK];
+    uint32_t rank = self->rank > target->rank ? self->rank : target->rank;
+    if (layout_broadcast(c, self->rank, self->sizes, target->rank, target->sizes, sizes))
+        return NULL;
+    return bp_aten_div_scalar(c, t, bp_scalar_dim(dim_product(c, sizes, rank)));
 }
 
 /* t times argument "weight", if there is one. */

@@ -48,7 +48,7 @@ uint64_t grad_dim_set(bp_ctx *c, const grad_call *g, const char *name, uint32_t 
 /* t with dimensions of size 1 where the reduction of a tensor of that rank took them; t itself if it kept them. */
 bp_tensor *grad_restore(bp_ctx *c, bp_tensor *t, uint64_t dims, uint32_t rank, bool kept);
 /* How many elements of `of` one result stands for. */
-int64_t grad_count(const bp_tensor *of, uint64_t dims);
+bp_dim grad_count(bp_ctx *c, const bp_tensor *of, uint64_t dims);
 /* The sum over them, which stay with size 1. */
 bp_tensor *grad_sum_over(bp_ctx *c, bp_tensor *t, uint64_t dims);
 

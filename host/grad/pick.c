@@ -33,14 +33,14 @@ bp_status grad_tensor_split(bp_ctx *c, grad_call *g)
     bp_tensor *self = grad_tensor(g, "self");
     uint32_t dim = grad_arg_wrapped(c, g, "dim", grad_rank(self));
     bp_tensor **parts = arena_array(&c->scratch, g->nresults, sizeof *parts);
-    int64_t all = 0;
+    bp_dim all = dim_const(0);
     if (!parts)
         return ctx_nomem(c);
     for (uint32_t i = 0; i < g->nresults; i++) {
         parts[i] = grad_of(c, g, i);
-        all += grad_size(parts[i], (int32_t)dim).value;
+        all = dim_add(c, all, grad_size(parts[i], (int32_t)dim));
     }
-    if (ctx_ok(c) && all != grad_size(self, (int32_t)dim).value)
+    if (ctx_ok(c) && !dim_eq(all, grad_size(self, (int32_t)dim)))
         return ctx_fail(c, BP_UNIMPLEMENTED, "%s: parts that overlap have no derivative", g->op->label);
     grad_give(g, "self", bp_aten_cat_default(c, (bp_tensors){parts, g->nresults}, dim));
     return grad_done(c);

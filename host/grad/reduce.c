@@ -25,12 +25,12 @@ bp_tensor *grad_restore(bp_ctx *c, bp_tensor *t, uint64_t dims, uint32_t rank, b
     return t;
 }
 
-int64_t grad_count(const bp_tensor *of, uint64_t dims)
+bp_dim grad_count(bp_ctx *c, const bp_tensor *of, uint64_t dims)
 {
-    int64_t n = 1;
+    bp_dim n = dim_const(1);
     for (uint32_t d = 0; d < grad_rank(of); d++)
         if (dims >> d & 1)
-            n *= of->sizes[d].value;
+            n = dim_mul(c, n, of->sizes[d]);
     return n;
 }
 
@@ -81,7 +81,7 @@ bp_status grad_nansum(bp_ctx *c, grad_call *g)
 static bp_tensor *of_mean(bp_ctx *c, const reduction *r, bp_tensor *grad)
 {
     bp_tensor *t = bp_aten_expand_default(c, restore(c, r, grad), grad_sizes(r->self), false);
-    return bp_aten_div_scalar(c, t, bp_scalar_int(grad_count(r->self, r->dims)));
+    return bp_aten_div_scalar(c, t, bp_scalar_dim(grad_count(c, r->self, r->dims)));
 }
 
 bp_status grad_mean_dim(bp_ctx *c, grad_call *g)
@@ -118,7 +118,7 @@ static bp_tensor *before(bp_ctx *c, bp_tensor *t, int64_t dim)
 {
     bp_tensor *first = grad_slice(c, t, dim, 0, 1);
     first = bp_aten_ones_like_default(c, first, 0, 0, (bp_device){0}, (bp_scalar){0}, 0);
-    bp_tensor *parts[] = {first, grad_slice(c, t, dim, 0, grad_size(t, (int32_t)dim).value - 1)};
+    bp_tensor *parts[] = {first, grad_slice(c, t, dim, 0, -1)};
     return cumulated(c, bp_aten_cat_default(c, (bp_tensors){parts, 2}, dim), dim);
 }
 
@@ -133,7 +133,7 @@ static bp_tensor *of_any_prod(bp_ctx *c, bp_tensor *grad, bp_tensor *t, int64_t 
  * since a quotient by zero that is not taken would leave its mark. */
 static bp_tensor *of_prod(bp_ctx *c, bp_tensor *grad, bp_tensor *t, bp_tensor *result, int64_t dim)
 {
-    if (!t || grad_size(t, (int32_t)dim).value <= 1)
+    if (!t || !dim_above(grad_size(t, (int32_t)dim), 1))
         return bp_aten_expand_default(c, grad, grad_sizes(t), false);
     bp_tensor *exact = of_any_prod(c, grad, t, dim);
     if (c->ambient.grad_enabled)
@@ -202,12 +202,21 @@ static double correction_of(const grad_call *g)
     return grad_given(g, "correction") ? scalar_float(grad_arg_scalar(g, "correction")) : 1;
 }
 
+/* count - correction. A correction that is no integer makes a number of the count. */
+static bp_scalar freedom(bp_ctx *c, const grad_call *g, bp_dim count)
+{
+    double correction = correction_of(g);
+    if (correction == floor(correction) && fabs(correction) < 0x1p53)
+        return bp_scalar_dim(dim_sub(c, count, dim_const((int64_t)correction)));
+    return bp_scalar_float((double)dim_int(c, count) - correction);
+}
+
 /* grad 2 (self - mean) / (count - correction) */
 static bp_tensor *of_var(bp_ctx *c, const grad_call *g, const reduction *r, bp_tensor *grad)
 {
-    double count = (double)grad_count(r->self, r->dims);
-    bp_tensor *mean = bp_aten_div_scalar(c, grad_sum_over(c, r->self, r->dims), bp_scalar_float(count));
-    grad = grad_scaled(c, restore(c, r, grad), 2 / (count - correction_of(g)));
+    bp_dim count = grad_count(c, r->self, r->dims);
+    bp_tensor *mean = bp_aten_div_scalar(c, grad_sum_over(c, r->self, r->dims), bp_scalar_dim(count));
+    grad = bp_aten_div_scalar(c, grad_scaled(c, restore(c, r, grad), 2), freedom(c, g, count));
     return grad_mul(c, grad, grad_sub(c, r->self, mean));
 }
 

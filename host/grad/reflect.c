@@ -79,7 +79,7 @@ static bp_tensor *eye(bp_ctx *c, const bp_tensor *like, bp_dim m, bp_dim n)
 /* The first k columns of what LAPACK keeps, as vectors. Columns behind them are not read. */
 static bool reflections_make(bp_ctx *c, reflections *r, bp_tensor *kept, bp_tensor *tau, bool adjoint)
 {
-    int64_t k = dim_int(c, grad_size(tau, -1));
+    int64_t k = dim_int(c, grad_size(tau, -1)); /* a number: the derivative has steps for each reflection */
     if (!ctx_ok(c) || k == 0)
         return false;
     bp_tensor *low = grad_tril(c, grad_slice(c, kept, -1, 0, k), -1);

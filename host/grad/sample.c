@@ -143,7 +143,7 @@ static void axis_make(sampling *s, uint32_t d, bp_tensor *of_grid)
     bp_ctx *c = s->c;
     axis *a = &s->axes[d];
     bp_tensor *g = bp_aten_select_int(c, s->grid, -1, bp_dim_of(d));
-    a->size = dim_int(c, grad_size(s->input, -1 - (int32_t)d));
+    a->size = dim_int(c, grad_size(s->input, -1 - (int32_t)d)); /* a number: halves of it are factors */
     double by = (double)(s->align ? a->size - 1 : a->size) / 2;
     bp_tensor *x = plus(c, grad_scaled(c, g, by), s->align ? by : by - 0.5), *slope = plus(c, grad_scaled(c, g, 0), by);
     a->along = bp_aten_select_int(c, of_grid, -1, bp_dim_of(d));

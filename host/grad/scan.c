@@ -61,7 +61,7 @@ bp_status grad_cumprod(bp_ctx *c, grad_call *g)
         return grad_done(c);
     }
     int64_t dim = grad_arg_wrapped(c, g, "dim", self->rank);
-    if (grad_size(self, (int32_t)dim).value <= 1)
+    if (!dim_above(grad_size(self, (int32_t)dim), 1))
         grad_give(g, "self", g->grads[0]);
     else if (c->ambient.grad_enabled)
         grad_give(g, "self", of_products_again(c, g->grads[0], t, dim));

@@ -76,7 +76,7 @@ bp_status derive_qr(bp_ctx *c, grad_call *g)
     bp_dim m = grad_size(r, -2), n = grad_size(r, -1);
     if (mode && mode[0] == 'r' && !mode[1])
         return op_fail(c, g->op, BP_UNIMPLEMENTED, "without Q (mode \"r\") it has no derivative: use mode \"reduced\"");
-    if (dim_int(c, m) > dim_int(c, n))
+    if (dim_lt(n, m))
         return op_fail(c, g->op, BP_UNIMPLEMENTED,
                        "of more rows than columns, mode \"complete\" has no derivative: use mode \"reduced\"");
     grad_give(g, "A", dim_eq(m, n) ? of_qr(c, q, r, gq, gr) : of_wide_qr(c, q, r, gq, gr));

@@ -300,7 +300,7 @@ static bp_status check_root(bp_ctx *c, bp_tensor *t, const bp_tensor *g, uint32_
         diag_hint(&c->diag, "it was made from tensors that do not, or without grad mode");
         return c->diag.code;
     }
-    if (!g && tensor_nelem(t) != 1) {
+    if (!g && !dim_is(tensor_numel(c, t), 1)) {
         ctx_fail(c, BP_INVALID_ARGUMENT, "gradients begin with a single number, tensor %u is %s", i,
                  tensor_describe(t, have, sizeof have));
         diag_hint(&c->diag, "reduce it (sum), or give its gradient");

@@ -137,7 +137,12 @@ bp_tensor *grad_sum(bp_ctx *c, bp_tensor *t, int64_t dim, bool keepdim)
 
 bp_tensor *grad_slice(bp_ctx *c, bp_tensor *t, int64_t dim, int64_t start, int64_t end)
 {
-    return bp_aten_slice_tensor(c, t, dim, bp_scalar_int(start), bp_scalar_int(end), bp_dim_of(1));
+    return grad_cut(c, t, dim, dim_const(start), dim_const(end));
+}
+
+bp_tensor *grad_cut(bp_ctx *c, bp_tensor *t, int64_t dim, bp_dim start, bp_dim end)
+{
+    return bp_aten_slice_tensor(c, t, dim, bp_scalar_dim(start), bp_scalar_dim(end), dim_const(1));
 }
 
 /* -- matrices ------------------------------------------------------------------------------------------------------ */

@@ -64,6 +64,7 @@ bp_tensor *grad_conj(bp_ctx *c, bp_tensor *t);                    /* t itself wh
 bp_tensor *grad_real(bp_ctx *c, bp_tensor *t);                    /* likewise */
 bp_tensor *grad_sum(bp_ctx *c, bp_tensor *t, int64_t dim, bool keepdim);
 bp_tensor *grad_slice(bp_ctx *c, bp_tensor *t, int64_t dim, int64_t start, int64_t end);
+bp_tensor *grad_cut(bp_ctx *c, bp_tensor *t, int64_t dim, bp_dim start, bp_dim end); /* the same by sizes */
 
 /* -- matrices in the last two dimensions -- */
 bp_tensor *grad_mt(bp_ctx *c, bp_tensor *t);                      /* transposed */

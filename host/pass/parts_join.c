@@ -7,7 +7,7 @@
 static bp_tensor *lifted(work *w, char kind, bp_tensor *t)
 {
     if (kind == 'c')
-        return t->rank > 1 ? t : compose_reshape(w, t, 2, (const int64_t[]){tensor_nelem(t), 1});
+        return t->rank > 1 ? t : part_reshape(w, t, 2, (bp_dim[]){tensor_numel(w->c, t), dim_const(1)});
     return kind == 'h' ? CALL(atleast_1d_default, T(t)) : kind == 'd' ? CALL(atleast_3d_default, T(t))
                                                                       : CALL(atleast_2d_default, T(t));
 }
@@ -57,19 +57,19 @@ PARTS(meshgrid)
     uint32_t n = arg_list_len(a, 0);
     bool xy = op->schema->nargs > 1 && strcmp(arg_str(a, 1), "xy") == 0 && n > 1;
     bp_tensor **out = arena_array(&w->c->scratch, n, sizeof *out);
-    int64_t sizes[TENSOR_MAX_RANK], own[TENSOR_MAX_RANK];
+    bp_dim sizes[TENSOR_MAX_RANK], own[TENSOR_MAX_RANK];
     if (!out)
         return ctx_nomem(w->c);
     for (uint32_t i = 0; i < n; i++) {
         bp_tensor *t = arg_list_tensor(a, 0, i);
-        sizes[xy && i < 2 ? 1 - i : i] = t->rank ? tensor_dim(t, 0) : 1;
+        sizes[xy && i < 2 ? 1 - i : i] = t->rank ? t->sizes[0] : dim_const(1);
     }
     for (uint32_t i = 0; i < n; i++) {
         uint32_t at = xy && i < 2 ? 1 - i : i;
         for (uint32_t d = 0; d < n; d++)
-            own[d] = d == at ? sizes[d] : 1;
-        bp_tensor *t = CALL(view_default, T(arg_list_tensor(a, 0, i)), value_ints(w->c, own, n));
-        out[i] = CALL(expand_default, T(t), value_ints(w->c, sizes, n));
+            own[d] = d == at ? sizes[d] : dim_const(1);
+        bp_tensor *t = CALL(view_default, T(arg_list_tensor(a, 0, i)), value_dims(w->c, own, n));
+        out[i] = CALL(expand_default, T(t), value_dims(w->c, sizes, n));
     }
     return parts_give(w, k, out, n);
 }
@@ -87,7 +87,8 @@ PART(cartesian_prod)
     return grids && items ? CALL(stack_default, value_list(items, n), I(1)) : NULL;
 }
 
-/* Rows of r elements of x from place `from` on, in order; NULL after an error. The caller knows that there are some. */
+/* Rows of r elements of x from place `from` on, in order; NULL after an error. The caller knows that there are some.
+ * There is a step for each, so the number of elements is a number. */
 static bp_tensor *rows_from(work *w, bp_tensor *x, int64_t from, int64_t r, bool again)
 {
     int64_t n = tensor_dim(x, 0);

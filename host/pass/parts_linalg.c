@@ -67,18 +67,20 @@ PART(matrix_rank)
     atol = tol.kind ? tol : atol;
     if (x->rank < 2)
         return part_fail(w, op, "expected matrices");
-    int64_t m = tensor_dim(x, x->rank - 2u), n = tensor_dim(x, x->rank - 1u);
-    if (m == 0 || n == 0)
+    bp_dim m = x->sizes[x->rank - 2u], n = x->sizes[x->rank - 1u];
+    if (dim_is(m, 0) || dim_is(n, 0))
         return CALL(zeros_default, value_dims(w->c, x->sizes, x->rank - 2u), value_dtype(BP_I64));
     bp_tensor *s = named(op, a, "hermitian").v.i ? CALL(abs_default, T(CALL(linalg_eigvalsh_default, a[0])))
                                                  : CALL(linalg_svdvals_default, a[0]);
     bp_tensor *top = s ? CALL(amax_default, T(s), INTS(-1), B(true)) : NULL;
     double eps = x->dtype == BP_F64 || x->dtype == BP_C128 ? DBL_EPSILON : (double)FLT_EPSILON;
     bool given = atol.kind != BP_VALUE_NONE;
-    if (rtol.kind == BP_VALUE_NONE)
-        rtol = F(given && (atol.kind == BP_VALUE_TENSOR || tol.kind || atol.v.f[0] > 0)
-                     ? 0
-                     : eps * (double)(m > n ? m : n));
+    if (rtol.kind == BP_VALUE_NONE && given && (atol.kind == BP_VALUE_TENSOR || tol.kind || atol.v.f[0] > 0))
+        rtol = F(0);
+    if (rtol.kind == BP_VALUE_NONE) { /* the longer side is a factor */
+        rtol = D(dim_max(w->c, m, n));
+        top = top ? CALL(mul_scalar, T(top), F(eps)) : NULL;
+    }
     bp_tensor *least = tolerance(w, rtol, top);
     bp_tensor *floor = atol.kind == BP_VALUE_TENSOR ? tolerance(w, atol, NULL) : NULL;
     if (floor && least)
@@ -94,14 +96,15 @@ PART(matrix_rank)
 static bp_tensor *resized(work *w, bp_tensor *t, const fft_args *f)
 {
     for (uint32_t i = 0; t && i < f->n; i++) {
-        int64_t have = tensor_dim(t, f->dims[i]), want = fft_size_in(f, i), pad[2 * TENSOR_MAX_RANK] = {0};
-        if (have > want)
-            t = CALL(slice_tensor, T(t), I(f->dims[i]), I(0), I(want));
-        if (!t || have >= want)
+        bp_dim have = t->sizes[f->dims[i]], want = dim_const(fft_size_in(f, i)), pad[2 * TENSOR_MAX_RANK] = {{0, 0, 0}};
+        if (dim_eq(have, want))
             continue;
         uint32_t from_last = t->rank - 1u - f->dims[i];
-        pad[2 * from_last + 1] = want - have;
-        t = CALL(constant_pad_nd_default, T(t), value_ints(w->c, pad, 2 * (from_last + 1)), I(0));
+        pad[2 * from_last + 1] = dim_sub(w->c, want, have);
+        if (dim_lt(want, have))
+            t = CALL(slice_tensor, T(t), I(f->dims[i]), I(0), D(want));
+        else
+            t = CALL(constant_pad_nd_default, T(t), value_dims(w->c, pad, 2 * (from_last + 1)), I(0));
     }
     return t;
 }
@@ -135,10 +138,10 @@ PART(fft)
 /* -- indexing ------------------------------------------------------------------------------------------------------ */
 
 /* Places along a dimension of n elements, those below zero counted from the end. */
-static bp_tensor *wrapped(work *w, bp_tensor *at, int64_t n)
+static bp_tensor *wrapped(work *w, bp_tensor *at, bp_dim n)
 {
     bp_tensor *below = at ? CALL(lt_scalar, T(at), I(0)) : NULL;
-    return below ? CALL(add_tensor, T(at), T(CALL(mul_scalar, T(below), I(n)))) : NULL;
+    return below ? CALL(add_tensor, T(at), T(CALL(mul_scalar, T(below), D(n)))) : NULL;
 }
 
 PART(take_along_dim)
@@ -147,7 +150,7 @@ PART(take_along_dim)
     bp_tensor *x = arg_tensor(a, 0), *at = arg_tensor(a, 1);
     if (arg_is_none(a, 2)) {
         x = CALL(reshape_default, a[0], INTS(-1));
-        at = wrapped(w, CALL(reshape_default, a[1], INTS(-1)), tensor_nelem(x));
+        at = wrapped(w, CALL(reshape_default, a[1], INTS(-1)), tensor_numel(w->c, x));
         return x && at ? CALL(gather_default, T(x), I(0), T(at)) : NULL;
     }
     bp_dim sizes[TENSOR_MAX_RANK], one[TENSOR_MAX_RANK], other[TENSOR_MAX_RANK];
@@ -162,7 +165,7 @@ PART(take_along_dim)
     sizes[dim] = x->sizes[dim];
     x = CALL(expand_default, a[0], value_dims(w->c, sizes, x->rank));
     sizes[dim] = at->sizes[dim];
-    int64_t n = x ? tensor_dim(x, (uint32_t)dim) : 0;
+    bp_dim n = x ? x->sizes[dim] : dim_const(0);
     at = CALL(expand_default, a[1], value_dims(w->c, sizes, at->rank));
     at = wrapped(w, at, n);
     return x && at ? CALL(gather_default, T(x), a[2], T(at)) : NULL;
@@ -181,12 +184,12 @@ PARTS(nonzero_numpy)
 PART(one_hot)
 {
     bp_tensor *x = arg_tensor(a, 0);
-    int64_t n = arg_int(w->c, a, 1);
-    if (n < 0) {
+    bp_dim n = arg_dim(a, 1);
+    if (dim_below(n, 0)) {
         op_fail(w->c, op, BP_UNIMPLEMENTED, "how many classes there are depends on data");
         return NULL;
     }
-    bp_tensor *classes = CALL(arange_default, I(n), value_dtype(BP_I64));
+    bp_tensor *classes = CALL(arange_default, D(n), value_dtype(BP_I64));
     bp_tensor *hot = classes ? CALL(eq_tensor, T(compose_unsqueeze(w, x, -1)), T(classes)) : NULL;
     return hot ? CALL(private_to_copy_default, T(hot), value_dtype(BP_I64)) : NULL;
 }
@@ -195,7 +198,8 @@ PART(repeat_interleave)
 {
     (void)op;
     bp_tensor *x = arg_tensor(a, 0);
-    int64_t times = arg_int(w->c, a, 1), dim = 0;
+    bp_dim times = arg_dim(a, 1);
+    int64_t dim = 0;
     if (arg_is_none(a, 2))
         x = CALL(reshape_default, a[0], INTS(-1));
     else
@@ -206,9 +210,9 @@ PART(repeat_interleave)
     x = x->rank ? x : compose_unsqueeze(w, x, 0);
     for (uint32_t d = 0; d < x->rank; d++) {
         sizes[d + (d > dim)] = x->sizes[d];
-        flat[d] = d == dim ? dim_const(tensor_dim(x, d) * times) : x->sizes[d];
+        flat[d] = d == dim ? dim_mul(w->c, x->sizes[d], times) : x->sizes[d];
     }
-    sizes[dim + 1] = dim_const(times);
+    sizes[dim + 1] = times;
     bp_tensor *wide = CALL(expand_default, T(compose_unsqueeze(w, x, dim + 1)), value_dims(w->c, sizes, x->rank + 1u));
     bp_tensor *copy = CALL(clone_default, T(wide), (bp_value){.kind = BP_VALUE_MEMORY_FORMAT, .v.i = BP_CONTIGUOUS});
     return CALL(view_default, T(copy), value_dims(w->c, flat, x->rank));
@@ -218,12 +222,12 @@ PARTS(embedding_bag)
 {
     bp_tensor *weight = arg_tensor(a, 0), *out[4];
     int32_t at = schema_find(op->schema, "padding_idx");
-    int64_t padding = at < 0 || arg_is_none(a, (uint32_t)at) ? -1 : arg_int(w->c, a, (uint32_t)at);
+    bp_dim padding = at < 0 || arg_is_none(a, (uint32_t)at) ? dim_const(-1) : arg_dim(a, (uint32_t)at);
     bp_value args[9];
-    if (at >= 0 && !arg_is_none(a, (uint32_t)at) && padding < 0)
-        padding += tensor_dim(weight, 0);
+    if (at >= 0 && !arg_is_none(a, (uint32_t)at) && dim_below(padding, 0))
+        padding = dim_add(w->c, padding, weight->sizes[0]);
     memcpy(args, a, 8 * sizeof *args);
-    args[8] = I(padding);
+    args[8] = D(padding);
     bool grad = weight->flags & TENSOR_REQUIRES_GRAD || (a[6].kind && arg_tensor(a, 6)->flags & TENSOR_REQUIRES_GRAD);
     uint32_t row = grad ? ROW_private_embedding_bag_default : ROW_private_embedding_bag_forward_only_default;
     TRY(work_calls(w, row, 9, args, out, 4));
@@ -237,17 +241,14 @@ PART(nll_loss_nd)
         return work_call(w, ROW_nll_loss_default, 5, a);
     if (x->rank == 4)
         return work_call(w, ROW_nll_loss2d_default, 5, a);
-    int64_t batch = tensor_dim(x, 0), classes = tensor_dim(x, 1), rest = 1, sizes[TENSOR_MAX_RANK];
+    bp_dim batch = x->sizes[0], one = dim_const(1), rest = part_count(w, x, 2, x->rank);
     bp_tensor *target = arg_tensor(a, 1);
-    for (uint32_t d = 2; d < x->rank; d++)
-        rest *= tensor_dim(x, d);
-    for (uint32_t d = 0; d < target->rank; d++)
-        sizes[d] = tensor_dim(target, d);
-    x = CALL(reshape_default, T(CALL(contiguous_default, a[0])), INTS(batch, classes, 1, rest));
-    bp_tensor *t = CALL(reshape_default, T(CALL(contiguous_default, a[1])), INTS(batch, 1, rest));
+    bp_value sizes = part_sizes(w, target);
+    x = CALL(reshape_default, T(CALL(contiguous_default, a[0])), DIMS(batch, x->sizes[1], one, rest));
+    bp_tensor *t = CALL(reshape_default, T(CALL(contiguous_default, a[1])), DIMS(batch, one, rest));
     if (!x || !t)
         return NULL;
     (void)op;
     bp_tensor *loss = CALL(nll_loss2d_default, T(x), T(t), a[2], a[3], a[4]);
-    return arg_int(w->c, a, 3) == 0 && loss ? CALL(view_default, T(loss), value_ints(w->c, sizes, target->rank)) : loss;
+    return arg_int(w->c, a, 3) == 0 && loss ? CALL(view_default, T(loss), sizes) : loss;
 }

@@ -150,9 +150,9 @@ PARTS(log_sigmoid)
 
 static bool halves(work *w, bp_tensor *t, int64_t dim, bp_tensor *out[2])
 {
-    int64_t n = work_ok(w) ? tensor_dim(t, (uint32_t)dim) / 2 : 0;
-    out[0] = CALL(slice_tensor, T(t), I(dim), I(0), I(n));
-    out[1] = CALL(slice_tensor, T(t), I(dim), I(n), I(2 * n));
+    bp_dim size = work_ok(w) ? t->sizes[dim] : dim_const(0), n = dim_floordiv(w->c, size, dim_const(2));
+    out[0] = CALL(slice_tensor, T(t), I(dim), I(0), D(n));
+    out[1] = CALL(slice_tensor, T(t), I(dim), D(n), D(size));
     return work_ok(w);
 }
 

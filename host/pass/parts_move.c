@@ -19,6 +19,12 @@ static bp_tensor *choose(work *w, bp_tensor *condition, bp_value x, bp_value y)
     return condition ? CALL(where_self, T(condition), x, y) : NULL;
 }
 
+/* 0, 1 ... */
+static bp_tensor *count_to(work *w, bp_dim n)
+{
+    return CALL(arange_start_step, I(0), D(n), I(1), value_dtype(BP_I64));
+}
+
 /* -- views --------------------------------------------------------------------------------------------------------- */
 
 PART(transpose)
@@ -44,7 +50,7 @@ PART(squeeze)
     int64_t dims[TENSOR_MAX_RANK];
     uint32_t n = 0;
     for (uint32_t d = 0; d < x->rank; d++)
-        if (tensor_dim(x, d) == 1)
+        if (dim_is(x->sizes[d], 1))
             dims[n++] = d;
     return n ? CALL(squeeze_dims, a[0], value_ints(w->c, dims, n)) : CALL(alias_default, a[0]);
 }
@@ -53,14 +59,17 @@ PARTS(split)
 {
     (void)op;
     bp_tensor *x = arg_tensor(a, 0);
-    int64_t dim = part_dim(w, a, 2, x->rank), each = arg_int(w->c, a, 1),
-        n = work_ok(w) ? tensor_dim(x, (uint32_t)dim) : 0;
-    uint32_t count = each > 0 && n ? (uint32_t)((n + each - 1) / each) : 1, got;
+    int64_t dim = part_dim(w, a, 2, x->rank), parts;
+    bp_dim each = arg_dim(a, 1), n = work_ok(w) ? x->sizes[dim] : dim_const(0);
+    bool some = dim_above(each, 0) && !dim_is(n, 0);
+    bp_dim rest = dim_add(w->c, n, dim_sub(w->c, each, dim_const(1)));
+    parts = some ? dim_int(w->c, dim_floordiv(w->c, rest, each)) : 1; /* a number: how many results there are */
+    uint32_t count = (uint32_t)parts, got;
     bp_value *sizes = arena_array(&w->c->scratch, count, sizeof *sizes);
     if (!sizes || !work_ok(w))
         return sizes ? w->c->diag.code : ctx_nomem(w->c);
     for (uint32_t i = 0; i < count; i++)
-        sizes[i] = I(i + 1 < count ? each : n - (int64_t)i * each);
+        sizes[i] = D(i + 1 < count ? each : dim_sub(w->c, n, dim_mul(w->c, dim_const(i), each)));
     bp_value args[] = {a[0], value_list(sizes, count), I(dim)};
     bp_tensor **out = work_list(w, ROW_split_with_sizes_default, 3, args, &got);
     return out ? parts_give(w, k, out, got) : w->c->diag.code;
@@ -70,7 +79,7 @@ PARTS(unbind)
 {
     (void)op;
     bp_tensor *x = arg_tensor(a, 0);
-    int64_t dim = part_dim(w, a, 1, x->rank), n = work_ok(w) ? tensor_dim(x, (uint32_t)dim) : 0;
+    int64_t dim = part_dim(w, a, 1, x->rank), n = work_ok(w) ? tensor_dim(x, (uint32_t)dim) : 0; /* results */
     bp_tensor **out = arena_array(&w->c->scratch, (size_t)n, sizeof *out);
     if (!out)
         return ctx_nomem(w->c);
@@ -112,18 +121,18 @@ PART(unfold)
 {
     (void)op;
     bp_tensor *x = arg_tensor(a, 0);
-    int64_t dim = part_dim(w, a, 1, x->rank), size = arg_int(w->c, a, 2), step = arg_int(w->c, a, 3);
-    bp_dim sizes[TENSOR_MAX_RANK + 1], strides[TENSOR_MAX_RANK + 1];
-    if (!work_ok(w) || step < 1 || x->rank == 0) {
+    int64_t dim = part_dim(w, a, 1, x->rank);
+    bp_dim sizes[TENSOR_MAX_RANK + 1], strides[TENSOR_MAX_RANK + 1], size = arg_dim(a, 2), step = arg_dim(a, 3);
+    if (!work_ok(w) || dim_below(step, 1) || x->rank == 0) {
         op_fail(w->c, op, BP_UNIMPLEMENTED, "its parts are not there for this step or rank");
         return NULL;
     }
     memcpy(sizes, x->sizes, x->rank * sizeof *sizes);
     memcpy(strides, x->strides, x->rank * sizeof *strides);
-    sizes[x->rank] = dim_const(size);
+    sizes[x->rank] = size;
     strides[x->rank] = strides[dim];
-    sizes[dim] = dim_const((tensor_dim(x, (uint32_t)dim) - size) / step + 1);
-    strides[dim] = dim_const(strides[dim].value * step);
+    sizes[dim] = dim_add(w->c, dim_floordiv(w->c, dim_sub(w->c, sizes[dim], size), step), dim_const(1));
+    strides[dim] = dim_mul(w->c, strides[dim], step);
     return CALL(as_strided_default, a[0], value_dims(w->c, sizes, x->rank + 1u),
                 value_dims(w->c, strides, x->rank + 1u));
 }
@@ -131,16 +140,15 @@ PART(unfold)
 PART(unfold_backward)
 {
     (void)op;
-    int64_t size = arg_int(w->c, a, 3), step = arg_int(w->c, a, 4);
+    bp_dim size = arg_dim(a, 3), step = arg_dim(a, 4);
     uint32_t rank = arg_list_len(a, 1);
     int64_t dim = part_dim(w, a, 2, rank);
     if (!work_ok(w) || rank == 0) {
         op_fail(w->c, op, BP_UNIMPLEMENTED, "its parts are not there for a tensor of no dimensions");
         return NULL;
     }
-    int64_t n = arg_list_dim(a, 1, (uint32_t)dim).value;
-    bp_tensor *all = CALL(arange_start_step, I(0), I(n), I(1), value_dtype(BP_I64));
-    bp_tensor *at = all ? CALL(unfold_default, T(all), I(0), I(size), I(step)) : NULL;
+    bp_tensor *all = CALL(arange_start_step, I(0), D(arg_list_dim(a, 1, (uint32_t)dim)), I(1), value_dtype(BP_I64));
+    bp_tensor *at = all ? CALL(unfold_default, T(all), I(0), D(size), D(step)) : NULL;
     at = at ? CALL(reshape_default, T(at), INTS(-1)) : NULL;
     bp_tensor *g = CALL(movedim_int, a[0], I(-1), I(dim + 1));
     g = g ? CALL(flatten_using_ints, T(g), I(dim), I(dim + 1)) : NULL;
@@ -170,7 +178,7 @@ PART(block_diag)
 {
     (void)op;
     uint32_t n = arg_list_len(a, 0);
-    int64_t columns = 0, left = 0;
+    bp_dim columns = dim_const(0), left = dim_const(0);
     bp_value *rows = arena_array(&w->c->scratch, n, sizeof *rows);
     bp_tensor **all = arena_array(&w->c->scratch, n, sizeof *all);
     bp_dtype d = BP_DTYPE_UNSET;
@@ -180,13 +188,14 @@ PART(block_diag)
         all[i] = CALL(atleast_2d_default, T(arg_list_tensor(a, 0, i)));
         if (!all[i])
             return NULL;
-        columns += tensor_dim(all[i], 1);
+        columns = dim_add(w->c, columns, all[i]->sizes[1]);
         d = d ? dtype_promote(d, (bp_dtype)all[i]->dtype) : (bp_dtype)all[i]->dtype;
     }
     for (uint32_t i = 0; i < n; i++) {
-        int64_t own = tensor_dim(all[i], 1), pad[] = {left, columns - left - own};
-        rows[i] = T(CALL(constant_pad_nd_default, T(part_cast(w, all[i], d)), value_ints(w->c, pad, 2), I(0)));
-        left += own;
+        bp_dim end = dim_add(w->c, left, all[i]->sizes[1]);
+        bp_value pad = DIMS(left, dim_sub(w->c, columns, end));
+        rows[i] = T(CALL(constant_pad_nd_default, T(part_cast(w, all[i], d)), pad, I(0)));
+        left = end;
     }
     return CALL(cat_default, value_list(rows, n), I(0));
 }
@@ -206,11 +215,14 @@ PART(rot90)
     return copied(w, x);
 }
 
-static bp_tensor *rolled(work *w, bp_tensor *t, int64_t dim, int64_t by)
+/* Of a dimension that has elements. */
+static bp_tensor *rolled(work *w, bp_tensor *t, int64_t dim, bp_dim by)
 {
-    int64_t n = tensor_dim(t, (uint32_t)dim), at = n ? ((-by % n) + n) % n : 0;
-    bp_tensor *low = CALL(slice_tensor, T(t), I(dim), I(at), I(n)),
-        *high = CALL(slice_tensor, T(t), I(dim), I(0), I(at));
+    if (!t || !work_ok(w))
+        return NULL;
+    bp_dim n = t->sizes[dim], at = dim_mod(w->c, dim_sub(w->c, dim_const(0), by), n);
+    bp_tensor *low = CALL(slice_tensor, T(t), I(dim), D(at), D(n)),
+        *high = CALL(slice_tensor, T(t), I(dim), I(0), D(at));
     bp_value both[] = {T(low), T(high)};
     return low && high ? CALL(cat_default, value_list(both, 2), I(dim)) : NULL;
 }
@@ -220,14 +232,14 @@ PART(roll)
     (void)op;
     bp_tensor *x = arg_tensor(a, 0), *t = x;
     uint32_t n = arg_list_len(a, 2);
-    if (tensor_nelem(x) == 0 || x->rank == 0)
+    if (part_is_empty(x) || x->rank == 0)
         return CALL(clone_default, a[0]);
     if (n == 0) {
-        t = rolled(w, CALL(reshape_default, a[0], INTS(-1)), 0, arg_list_dim(a, 1, 0).value);
+        t = rolled(w, CALL(reshape_default, a[0], INTS(-1)), 0, arg_list_dim(a, 1, 0));
         return t ? CALL(view_default, T(t), part_sizes(w, x)) : NULL;
     }
     for (uint32_t i = 0; t && i < n; i++)
-        t = rolled(w, t, layout_wrap_dim(w->c, arg_list_dim(a, 2, i).value, x->rank), arg_list_dim(a, 1, i).value);
+        t = rolled(w, t, layout_wrap_dim(w->c, arg_list_dim(a, 2, i).value, x->rank), arg_list_dim(a, 1, i));
     return t;
 }
 
@@ -235,9 +247,8 @@ PART(triangle)
 {
     bool upper = op->schema->name[3] == 'u';
     bp_tensor *x = arg_tensor(a, 0);
-    int64_t m = tensor_dim(x, x->rank - 2u), n = tensor_dim(x, x->rank - 1u);
-    bp_tensor *rows = compose_unsqueeze(w, CALL(arange_start_step, I(0), I(m), I(1), value_dtype(BP_I64)), -1);
-    bp_tensor *columns = CALL(arange_start_step, I(0), I(n), I(1), value_dtype(BP_I64));
+    bp_tensor *rows = compose_unsqueeze(w, count_to(w, x->sizes[x->rank - 2u]), -1);
+    bp_tensor *columns = count_to(w, x->sizes[x->rank - 1u]);
     bp_tensor *apart = rows && columns ? CALL(sub_tensor, T(columns), T(rows)) : NULL;
     bp_tensor *inside = !apart ? NULL : upper ? CALL(ge_scalar, T(apart), a[1]) : CALL(le_scalar, T(apart), a[1]);
     return choose(w, inside, a[0], x->dtype == BP_BOOL ? B(false) : I(0));
@@ -247,13 +258,12 @@ PART(channel_shuffle)
 {
     (void)op;
     bp_tensor *x = arg_tensor(a, 0);
-    int64_t groups = arg_int(w->c, a, 1), n = tensor_dim(x, 1), sizes[TENSOR_MAX_RANK + 1];
-    sizes[0] = tensor_dim(x, 0);
+    bp_dim groups = arg_dim(a, 1), sizes[TENSOR_MAX_RANK + 1];
+    sizes[0] = x->sizes[0];
     sizes[1] = groups;
-    sizes[2] = groups ? n / groups : 0;
-    for (uint32_t d = 2; d < x->rank; d++)
-        sizes[d + 1] = tensor_dim(x, d);
-    bp_tensor *t = compose_reshape(w, x, x->rank + 1u, sizes);
+    sizes[2] = dim_is(groups, 0) ? groups : dim_floordiv(w->c, x->sizes[1], groups);
+    memcpy(sizes + 3, x->sizes + 2, (x->rank - 2u) * sizeof *sizes);
+    bp_tensor *t = part_reshape(w, x, x->rank + 1u, sizes);
     t = t ? copied(w, CALL(transpose_int, T(t), I(1), I(2))) : NULL;
     return t ? CALL(view_default, T(t), part_sizes(w, x)) : NULL;
 }
@@ -261,23 +271,29 @@ PART(channel_shuffle)
 PART(pixel_shuffle)
 {
     bp_tensor *x = arg_tensor(a, 0);
-    int64_t f = arg_int(w->c, a, 1), split[TENSOR_MAX_RANK], order[TENSOR_MAX_RANK], out[TENSOR_MAX_RANK];
+    int64_t order[TENSOR_MAX_RANK];
     uint32_t b = x->rank - 3u;
-    int64_t c = tensor_dim(x, b), h = tensor_dim(x, b + 1), v = tensor_dim(x, b + 2);
+    bp_ctx *c = w->c;
+    bp_dim f = arg_dim(a, 1), split[TENSOR_MAX_RANK], out[TENSOR_MAX_RANK], n = x->sizes[b], h = x->sizes[b + 1],
+        v = x->sizes[b + 2], square = dim_mul(c, f, f);
     bool back = strstr(op->schema->name, "unshuffle") != NULL;
     for (uint32_t d = 0; d < b; d++)
-        out[d] = split[d] = tensor_dim(x, d), order[d] = d;
+        out[d] = split[d] = x->sizes[d], order[d] = d;
     static const int64_t moves[2][5] = {{0, 3, 1, 4, 2}, {0, 2, 4, 1, 3}};
-    int64_t parts[2][5] = {{f ? c / (f * f) : 0, f, f, h, v}, {c, f ? h / f : 0, f, f ? v / f : 0, f}};
-    int64_t last[2][3] = {{parts[0][0], h * f, v * f}, {c * f * f, parts[1][1], parts[1][3]}};
+    if (dim_below(f, 1))
+        return part_fail(w, op, "the factor must be positive");
+    bp_dim parts[2][5] = {{back ? n : dim_floordiv(c, n, square), f, f, h, v},
+                          {n, back ? dim_floordiv(c, h, f) : h, f, back ? dim_floordiv(c, v, f) : v, f}};
+    bp_dim last[2][3] = {{parts[0][0], dim_mul(c, h, f), dim_mul(c, v, f)},
+                         {dim_mul(c, n, square), parts[1][1], parts[1][3]}};
     for (uint32_t i = 0; i < 5; i++) {
         split[b + i] = parts[back][i];
         order[b + i] = b + moves[back][i];
     }
     memcpy(out + b, last[back], sizeof last[back]);
-    bp_tensor *t = compose_reshape(w, x, b + 5, split);
+    bp_tensor *t = part_reshape(w, x, b + 5, split);
     t = copied(w, compose_permute(w, t, order));
-    return t ? CALL(view_default, T(t), value_ints(w->c, out, b + 3)) : NULL;
+    return t ? CALL(view_default, T(t), value_dims(w->c, out, b + 3)) : NULL;
 }
 
 PART(diag_embed)
@@ -286,7 +302,7 @@ PART(diag_embed)
     bp_tensor *x = arg_tensor(a, 0);
     uint32_t rank = x->rank + 1u;
     int64_t offset = arg_int(w->c, a, 1), i = part_dim(w, a, 2, rank), j = part_dim(w, a, 3, rank);
-    int64_t n = tensor_dim(x, x->rank - 1u) + (offset < 0 ? -offset : offset);
+    bp_dim n = dim_add(w->c, x->sizes[x->rank - 1u], dim_const(offset < 0 ? -offset : offset));
     if (!work_ok(w))
         return NULL;
     if (i > j) { /* the same diagonal, seen from the other side */
@@ -295,8 +311,7 @@ PART(diag_embed)
     }
     int64_t pad[2] = {offset > 0 ? offset : 0, offset < 0 ? -offset : 0}, order[TENSOR_MAX_RANK];
     bp_tensor *wide = CALL(constant_pad_nd_default, a[0], value_ints(w->c, pad, 2), I(0)); /* as the columns see it */
-    bp_tensor *rows = compose_unsqueeze(w, CALL(arange_start_step, I(0), I(n), I(1), value_dtype(BP_I64)), -1);
-    bp_tensor *columns = CALL(arange_start_step, I(0), I(n), I(1), value_dtype(BP_I64));
+    bp_tensor *rows = compose_unsqueeze(w, count_to(w, n), -1), *columns = count_to(w, n);
     bp_tensor *on = rows ? CALL(eq_scalar, T(CALL(sub_tensor, T(columns), T(rows))), I(offset)) : NULL;
     bp_tensor *t = wide ? choose(w, on, T(compose_unsqueeze(w, wide, -2)), x->dtype == BP_BOOL ? B(false) : I(0))
         : NULL;
@@ -314,24 +329,23 @@ PART(diagonal_scatter)
     bp_tensor *wide = CALL(diag_embed_default, a[1], a[2], a[3], a[4]);
     if (!wide || !work_ok(w))
         return NULL;
-    int64_t n = tensor_dim(wide, (uint32_t)i), m[2] = {tensor_dim(x, (uint32_t)i), tensor_dim(x, (uint32_t)j)};
+    bp_dim n = wide->sizes[i], m[2] = {x->sizes[i], x->sizes[j]};
     for (uint32_t s = 0; s < 2 && wide; s++) { /* the diagonal of a square, cut or filled to x's sizes */
-        int64_t dim = s ? j : i, pad[2 * TENSOR_MAX_RANK] = {0};
-        if (n > m[s]) {
-            wide = CALL(slice_tensor, T(wide), I(dim), I(0), I(m[s]));
-        } else if (n < m[s]) {
-            uint32_t from_last = x->rank - 1u - (uint32_t)dim;
-            pad[2 * from_last + 1] = m[s] - n;
-            wide = CALL(constant_pad_nd_default, T(wide), value_ints(w->c, pad, 2 * (from_last + 1)), I(0));
-        }
+        int64_t dim = s ? j : i;
+        uint32_t from_last = x->rank - 1u - (uint32_t)dim;
+        bp_dim pad[2 * TENSOR_MAX_RANK] = {{0, 0, 0}};
+        pad[2 * from_last + 1] = dim_sub(w->c, m[s], n);
+        if (dim_lt(m[s], n))
+            wide = CALL(slice_tensor, T(wide), I(dim), I(0), D(m[s]));
+        else if (!dim_eq(n, m[s]))
+            wide = CALL(constant_pad_nd_default, T(wide), value_dims(w->c, pad, 2 * (from_last + 1)), I(0));
     }
-    bp_tensor *rows = CALL(arange_start_step, I(0), I(m[0]), I(1), value_dtype(BP_I64));
-    bp_tensor *columns = CALL(arange_start_step, I(0), I(m[1]), I(1), value_dtype(BP_I64));
-    int64_t shape[2][TENSOR_MAX_RANK];
+    bp_tensor *rows = count_to(w, m[0]), *columns = count_to(w, m[1]);
+    bp_dim shape[2][TENSOR_MAX_RANK], one = dim_const(1);
     for (uint32_t d = 0; d < x->rank; d++)
-        shape[0][d] = d == i ? m[0] : 1, shape[1][d] = d == j ? m[1] : 1;
-    rows = rows ? compose_reshape(w, rows, x->rank, shape[0]) : NULL;
-    columns = columns ? compose_reshape(w, columns, x->rank, shape[1]) : NULL;
+        shape[0][d] = d == i ? m[0] : one, shape[1][d] = d == j ? m[1] : one;
+    rows = part_reshape(w, rows, x->rank, shape[0]);
+    columns = part_reshape(w, columns, x->rank, shape[1]);
     bp_tensor *on = rows && columns ? CALL(eq_scalar, T(CALL(sub_tensor, T(columns), T(rows))), I(offset)) : NULL;
     return wide ? choose(w, on, T(wide), a[0]) : NULL;
 }
@@ -346,17 +360,16 @@ PART(chunk_cat)
         return NULL;
     for (uint32_t i = 0; i < n; i++) {
         bp_tensor *t = arg_list_tensor(a, 0, i);
-        int64_t d = layout_wrap_dim(w->c, dim, t->rank), size = tensor_dim(t, (uint32_t)d), sizes[TENSOR_MAX_RANK];
-        int64_t pad[2 * TENSOR_MAX_RANK] = {0}, each = (size + chunks - 1) / chunks;
-        uint32_t from_last = t->rank - 1u - (uint32_t)d;
-        pad[2 * from_last + 1] = each * chunks - size;
-        t = CALL(constant_pad_nd_default, T(t), value_ints(w->c, pad, 2 * (from_last + 1)), I(0));
-        for (uint32_t s = 0; t && s < d; s++)
-            sizes[s] = tensor_dim(t, s);
+        int64_t d = layout_wrap_dim(w->c, dim, t->rank);
+        bp_dim pad[2 * TENSOR_MAX_RANK] = {{0, 0, 0}}, sizes[TENSOR_MAX_RANK], many = dim_const(chunks);
+        uint32_t from_last = t->rank - 1u - (uint32_t)d; /* what is missing to a multiple of chunks */
+        pad[2 * from_last + 1] = dim_mod(w->c, dim_sub(w->c, dim_const(0), t->sizes[d]), many);
+        memcpy(sizes, t->sizes, (size_t)d * sizeof *sizes);
+        t = CALL(constant_pad_nd_default, T(t), value_dims(w->c, pad, 2 * (from_last + 1)), I(0));
         at = d;
-        sizes[d] = chunks;
-        sizes[d + 1] = -1;
-        items[i] = T(t ? CALL(reshape_default, T(t), value_ints(w->c, sizes, (uint32_t)d + 2)) : NULL);
+        sizes[d] = many;
+        sizes[d + 1] = dim_const(-1);
+        items[i] = T(t ? CALL(reshape_default, T(t), value_dims(w->c, sizes, (uint32_t)d + 2)) : NULL);
     }
     return work_ok(w) ? CALL(cat_default, value_list(items, n), I(at + 1)) : NULL;
 }
@@ -432,23 +445,23 @@ static double held(bp_dtype d, double v)
 /* start, end, steps, then as above; in double, from both ends, as the kernel does. */
 static bp_tensor *spaced(work *w, const bp_value *a, bp_dtype d)
 {
-    int64_t n = arg_int(w->c, a, 2);
+    bp_dim n = arg_dim(a, 2), last = dim_sub(w->c, n, dim_const(1));
     bp_dtype up = d == BP_F64 || dtype_is_integral(d) ? BP_F64 : BP_F32;
     bp_tensor *x = a[0].kind == BP_VALUE_TENSOR ? part_cast(w, arg_tensor(a, 0), up) : NULL;
     bp_tensor *y = a[1].kind == BP_VALUE_TENSOR ? part_cast(w, arg_tensor(a, 1), up) : NULL;
     bp_value none = value_list(NULL, 0);
     x = x ? x : CALL(full_default, none, F(held(d, arg_float(a, 0))), value_dtype(up));
     y = y ? y : CALL(full_default, none, F(held(d, arg_float(a, 1))), value_dtype(up));
-    if (n == 0)
+    if (dim_is(n, 0))
         return CALL(full_default, INTS(0), I(0), value_dtype(d));
-    if (n == 1)
+    if (dim_is(n, 1))
         return part_cast(w, CALL(reshape_default, T(x), INTS(1)), d);
-    bp_tensor *step = CALL(div_scalar, T(CALL(sub_tensor, T(y), T(x))), F((double)(n - 1)));
-    bp_tensor *at = CALL(arange_start_step, I(0), I(n), I(1), value_dtype(BP_I64));
+    bp_tensor *step = CALL(div_scalar, T(CALL(sub_tensor, T(y), T(x))), D(last));
+    bp_tensor *at = count_to(w, n);
     bp_tensor *low = CALL(add_tensor, T(x), T(CALL(mul_tensor, T(at), T(step))));
-    bp_tensor *rest = CALL(rsub_scalar, T(at), I(n - 1));
+    bp_tensor *rest = CALL(rsub_scalar, T(at), D(last));
     bp_tensor *high = CALL(sub_tensor, T(y), T(CALL(mul_tensor, T(rest), T(step))));
-    bp_tensor *t = choose(w, CALL(lt_scalar, T(at), F((double)n / 2)), T(low), T(high));
+    bp_tensor *t = choose(w, CALL(lt_scalar, T(CALL(mul_scalar, T(at), I(2))), D(n)), T(low), T(high));
     return dtype_is_integral(d) ? part_cast(w, t, BP_I64) : t; /* which wraps in a narrower type */
 }
 
@@ -483,12 +496,12 @@ PART(logspace)
 PART(eye)
 {
     bool square = strcmp(op->schema->overload, "m") != 0;
-    int64_t n = arg_int(w->c, a, 0), m = square ? n : arg_int(w->c, a, 1);
+    bp_dim n = arg_dim(a, 0), m = square ? n : arg_dim(a, 1);
     const bp_value *o = a + 2 - square;
     bp_dtype d = o[0].kind ? (bp_dtype)o[0].v.i : w->c->ambient.default_dtype;
-    bp_tensor *rows = compose_unsqueeze(w, CALL(arange_start_step, I(0), I(n), I(1), value_dtype(BP_I64), o[1], o[2],
+    bp_tensor *rows = compose_unsqueeze(w, CALL(arange_start_step, I(0), D(n), I(1), value_dtype(BP_I64), o[1], o[2],
                                                 o[3]), -1);
-    bp_tensor *columns = CALL(arange_start_step, I(0), I(m), I(1), value_dtype(BP_I64), o[1], o[2], o[3]);
+    bp_tensor *columns = CALL(arange_start_step, I(0), D(m), I(1), value_dtype(BP_I64), o[1], o[2], o[3]);
     return rows ? part_cast(w, CALL(eq_tensor, T(rows), T(columns)), d) : NULL;
 }
 
@@ -506,6 +519,11 @@ static bp_value along(work *w, int64_t dim, bp_tensor *index)
     return value_list(list, (uint32_t)dim + 1);
 }
 
+static bool is_one(const bp_value *v)
+{
+    return (v->kind == BP_VALUE_INT && dim_same_as(v->v.dim, 1)) || (v->kind == BP_VALUE_FLOAT && v->v.f[0] == 1);
+}
+
 /* self, dim, index, source (, alpha): index_add and index_copy */
 PART(index_write)
 {
@@ -515,7 +533,7 @@ PART(index_write)
     bool scalar = x->rank == 0;
     if (!work_ok(w))
         return NULL;
-    if (adds && !(a[4].kind == BP_VALUE_INT && a[4].v.dim.value == 1))
+    if (adds && !is_one(&a[4]))
         source = CALL(mul_scalar, a[3], a[4]);
     x = scalar ? compose_unsqueeze(w, x, 0) : x;
     source = source && source->rank == 0 ? compose_unsqueeze(w, source, 0) : source;
@@ -600,14 +618,9 @@ PART(isin)
 
 /* -- products ------------------------------------------------------------------------------------------------------ */
 
-static bool is_one(const bp_value *v)
-{
-    return (v->kind == BP_VALUE_INT && v->v.dim.value == 1) || (v->kind == BP_VALUE_FLOAT && v->v.f[0] == 1);
-}
-
 static bool is_zero(const bp_value *v)
 {
-    return (v->kind == BP_VALUE_INT && v->v.dim.value == 0) || (v->kind == BP_VALUE_FLOAT && v->v.f[0] == 0);
+    return (v->kind == BP_VALUE_INT && dim_same_as(v->v.dim, 0)) || (v->kind == BP_VALUE_FLOAT && v->v.f[0] == 0);
 }
 
 /* Of integers, by the number cut to an integer. */
@@ -696,7 +709,7 @@ PARTS(flash)
 {
     bp_tensor *q = arg_tensor(a, 0), *v = arg_tensor(a, 2), *mask = arg_tensor(a, 5), *out[2];
     bp_dtype d = (bp_dtype)q->dtype, up = d == BP_F64 ? BP_F64 : BP_F32;
-    double scale = arg_is_none(a, 6) ? 1 / sqrt((double)tensor_dim(q, 3)) : arg_float(a, 6);
+    double scale = arg_is_none(a, 6) ? 1 / sqrt((double)tensor_dim(q, 3)) : arg_float(a, 6); /* a root is a factor */
     if (arg_float(a, 3) != 0) {
         op_fail(w->c, op, BP_UNIMPLEMENTED, "its parts are not there for dropout");
         return w->c->diag.code;
@@ -705,7 +718,7 @@ PARTS(flash)
     bp_tensor *scores = key ? CALL(matmul_default, T(part_cast(w, q, up)), T(key)) : NULL;
     scores = scores ? CALL(mul_scalar, T(scores), F(scale)) : NULL;
     if (scores && arg_bool(a, 4)) {
-        bp_tensor *ones = CALL(ones_default, INTS(tensor_dim(q, 2), tensor_dim(scores, 3)), value_dtype(BP_BOOL));
+        bp_tensor *ones = CALL(ones_default, DIMS(q->sizes[2], scores->sizes[3]), value_dtype(BP_BOOL));
         bp_tensor *open = ones ? CALL(tril_default, T(ones)) : NULL;
         scores = choose(w, open, T(scores), F(-(double)INFINITY));
     }

@@ -48,7 +48,7 @@ static bp_value of_two(work *w, const bp_value *v, int64_t first)
 {
     if (v->kind == BP_VALUE_LIST && v->count == 0)
         return *v;
-    return INTS(first, v->kind == BP_VALUE_LIST ? v->v.items[0].v.dim.value : v->v.dim.value);
+    return DIMS(dim_const(first), arg_list_dim(v, 0, 0));
 }
 
 PARTS(max_pool1d)
@@ -136,20 +136,17 @@ PART(group_norm)
 {
     (void)op;
     bp_tensor *x = arg_tensor(a, 0);
-    int64_t rest = 1;
     if (x->rank < 2)
         return part_fail(w, op, "expected a batch and channels");
-    for (uint32_t d = 2; d < x->rank; d++)
-        rest *= tensor_dim(x, d);
-    return CALL(native_group_norm_default, a[0], a[2], a[3], value_dim(x->sizes[0]), value_dim(x->sizes[1]), I(rest),
-                a[1], a[4]);
+    return CALL(native_group_norm_default, a[0], a[2], a[3], D(x->sizes[0]), D(x->sizes[1]),
+                D(part_count(w, x, 2, x->rank)), a[1], a[4]);
 }
 
 /* Of an input without elements, which need not have channels, only the weights' history is wanted. */
 PART(batch_norm)
 {
     (void)op;
-    if (tensor_nelem(arg_tensor(a, 0)))
+    if (!part_is_empty(arg_tensor(a, 0)))
         return work_call(w, ROW_native_batch_norm_default, 8, a);
     bp_tensor *out = CALL(clone_default, a[0]);
     if (!arg_is_none(a, 1))
@@ -157,17 +154,17 @@ PART(batch_norm)
     return arg_is_none(a, 2) ? out : CALL(add_tensor, T(out), T(CALL(select_int, a[2], I(0), I(0))));
 }
 
-static bp_tensor *repeated(work *w, bp_tensor *t, int64_t times)
+static bp_tensor *repeated(work *w, bp_tensor *t, bp_dim times)
 {
-    return t ? CALL(repeat_default, T(t), INTS(times)) : NULL;
+    return t ? CALL(repeat_default, T(t), DIMS(times)) : NULL;
 }
 
 /* What a running statistic becomes: the mean over the instances. */
-static void move_stat(work *w, bp_tensor *stat, bp_tensor *moved, int64_t batch, int64_t channels)
+static void move_stat(work *w, bp_tensor *stat, bp_tensor *moved, bp_dim batch, bp_dim channels)
 {
     if (!stat || !moved)
         return;
-    bp_tensor *each = CALL(view_default, T(moved), INTS(batch, channels));
+    bp_tensor *each = CALL(view_default, T(moved), DIMS(batch, channels));
     bp_tensor *mean = each ? CALL(mean_dim, T(each), INTS(0), B(false)) : NULL;
     if (mean)
         CALL(copy_inplace_default, T(stat), T(mean));
@@ -178,12 +175,11 @@ PART(instance_norm)
     bp_tensor *x = arg_tensor(a, 0), *mean = arg_tensor(a, 3), *var = arg_tensor(a, 4), *out[5];
     if (x->rank < 2)
         return part_fail(w, op, "expected a batch and channels");
-    int64_t batch = tensor_dim(x, 0), channels = tensor_dim(x, 1), sizes[TENSOR_MAX_RANK], own[TENSOR_MAX_RANK];
-    for (uint32_t d = 0; d < x->rank; d++)
-        own[d] = sizes[d] = tensor_dim(x, d);
-    sizes[0] = 1;
-    sizes[1] = batch * channels;
-    bp_tensor *flat = CALL(view_default, T(CALL(contiguous_default, a[0])), numbers(w, sizes, x->rank));
+    bp_dim batch = x->sizes[0], channels = x->sizes[1], sizes[TENSOR_MAX_RANK];
+    memcpy(sizes, x->sizes, x->rank * sizeof *sizes);
+    sizes[0] = dim_const(1);
+    sizes[1] = dim_mul(w->c, batch, channels);
+    bp_tensor *flat = CALL(view_default, T(CALL(contiguous_default, a[0])), value_dims(w->c, sizes, x->rank));
     bp_tensor *weight = repeated(w, arg_tensor(a, 1), batch), *bias = repeated(w, arg_tensor(a, 2), batch);
     bp_tensor *m = repeated(w, mean, batch), *v = repeated(w, var, batch);
     bool moves = arg_bool(a, 5) && m && v;
@@ -196,13 +192,13 @@ PART(instance_norm)
         move_stat(w, mean, out[3], batch, channels);
         move_stat(w, var, out[4], batch, channels);
     }
-    return CALL(view_default, T(out[0]), numbers(w, own, x->rank));
+    return CALL(view_default, T(out[0]), part_sizes(w, x));
 }
 
 PART(dropout)
 {
     (void)op;
-    if (!arg_bool(a, 2) || arg_float(a, 1) == 0 || tensor_nelem(arg_tensor(a, 0)) == 0)
+    if (!arg_bool(a, 2) || arg_float(a, 1) == 0 || part_is_empty(arg_tensor(a, 0)))
         return arg_tensor(a, 0);
     return CALL(native_dropout_default, a[0], a[1], B(true));
 }

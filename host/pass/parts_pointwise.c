@@ -17,6 +17,19 @@ bp_tensor *part_cast(work *w, bp_tensor *t, bp_dtype d)
     return !t || d == BP_DTYPE_UNSET || t->dtype == d ? t : CALL(private_to_copy_default, T(t), value_dtype(d));
 }
 
+bp_tensor *part_reshape(work *w, bp_tensor *t, uint32_t rank, const bp_dim *sizes)
+{
+    return t && work_ok(w) ? CALL(reshape_default, T(t), value_dims(w->c, sizes, rank)) : NULL;
+}
+
+bool part_is_empty(const bp_tensor *t)
+{
+    bool empty = false;
+    for (uint32_t d = 0; d < t->rank && !empty; d++)
+        empty = dim_eq_or_false(t->sizes[d], dim_const(0));
+    return empty;
+}
+
 bp_value part_sizes(work *w, const bp_tensor *t)
 {
     return t ? value_dims(w->c, t->sizes, t->rank) : value_none();
@@ -85,12 +98,12 @@ PART(prelu)
 {
     (void)op;
     bp_tensor *x = arg_tensor(a, 0), *weight = arg_tensor(a, 1);
-    int64_t sizes[TENSOR_MAX_RANK];
-    if (tensor_nelem(weight) == 1 && weight->rank <= 1)
+    bp_dim sizes[TENSOR_MAX_RANK];
+    if (weight->rank <= 1 && dim_is(tensor_numel(w->c, weight), 1))
         return CALL(private_prelu_kernel_default, a[0], T(weight));
     for (uint32_t d = 0; d < x->rank; d++)
-        sizes[d] = d == (x->rank > 1) ? tensor_dim(weight, 0) : 1;
-    return CALL(private_prelu_kernel_default, a[0], T(compose_reshape(w, weight, x->rank, sizes)));
+        sizes[d] = d == (x->rank > 1) ? weight->sizes[0] : dim_const(1);
+    return CALL(private_prelu_kernel_default, a[0], T(part_reshape(w, weight, x->rank, sizes)));
 }
 
 /* A number as it is, a tensor as float64 or complex128. */
@@ -152,7 +165,7 @@ static bp_tensor *between(work *w, bp_tensor *sorted, bp_tensor *rank, const cha
 /* The places of the shares q among n elements of which those that are NaN do not count, or spoil the answer. */
 static bp_tensor *places(work *w, bp_tensor *sorted, bp_tensor *q, bool skips)
 {
-    int64_t n = tensor_dim(sorted, sorted->rank - 1u), last = -1;
+    bp_dim last = dim_sub(w->c, sorted->sizes[sorted->rank - 1u], dim_const(1));
     bp_tensor *nans = CALL(isnan_default, T(sorted));
     if (skips) {
         bp_tensor *numbers = CALL(logical_not_default, T(nans));
@@ -160,9 +173,9 @@ static bp_tensor *places(work *w, bp_tensor *sorted, bp_tensor *q, bool skips)
         bp_tensor *rank = CALL(mul_tensor, T(q), T(CALL(sub_scalar, T(count), I(1))));
         return CALL(clamp_min_default, T(rank), I(0));
     }
-    bp_tensor *spoilt = CALL(any_dim, T(nans), I(last), B(true));
-    bp_tensor *rank = CALL(mul_scalar, T(q), I(n - 1));
-    return CALL(where_scalarself, T(spoilt), F((double)(n - 1)), T(rank));
+    bp_tensor *spoilt = CALL(any_dim, T(nans), I(-1), B(true));
+    bp_tensor *rank = CALL(mul_scalar, T(q), D(last));
+    return CALL(where_scalarself, T(spoilt), D(last), T(rank));
 }
 
 PART(quantile)

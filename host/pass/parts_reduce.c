@@ -43,7 +43,7 @@ PART(logsumexp)
     }
     if (!dtype_is_float((bp_dtype)x->dtype))
         x = part_cast(w, x, w->c->ambient.default_dtype);
-    if (!x || tensor_nelem(x) == 0)
+    if (!x || part_is_empty(x))
         return CALL(log_default, T(sum_over(w, CALL(exp_default, T(x)), a[1], a[2], NONE)));
     bp_tensor *most = CALL(amax_default, T(x), a[1], B(true));
     most = choose(w, CALL(eq_scalar, T(CALL(abs_default, T(most))), F((double)INFINITY)), F(0), T(most));
@@ -89,7 +89,7 @@ PART(vector_norm)
     (void)op;
     bp_tensor *x = arg_tensor(a, 0);
     double p = order_of(a, 1);
-    if (isinf(p) && tensor_nelem(x) == 0) {
+    if (isinf(p) && part_is_empty(x)) {
         op_fail(w->c, op, BP_UNIMPLEMENTED, "its parts are not there without elements");
         return NULL;
     }
@@ -100,7 +100,7 @@ PART(norm)
 {
     bp_tensor *x = arg_tensor(a, 0);
     double p = order_of(a, 1);
-    if (isinf(p) && tensor_nelem(x) == 0) {
+    if (isinf(p) && part_is_empty(x)) {
         op_fail(w->c, op, BP_UNIMPLEMENTED, "its parts are not there without elements");
         return NULL;
     }
@@ -239,10 +239,10 @@ enum { BN_GRAD, BN_X, BN_WEIGHT, BN_RUNNING_MEAN, BN_RUNNING_VAR, BN_MEAN, BN_IN
 /* A vector of the channels, in a tensor that broadcasts to x. */
 static bp_tensor *channels(work *w, bp_tensor *t, uint32_t rank)
 {
-    int64_t sizes[TENSOR_MAX_RANK];
+    bp_dim sizes[TENSOR_MAX_RANK];
     for (uint32_t d = 0; t && d < rank; d++)
-        sizes[d] = d == 1 ? tensor_dim(t, 0) : 1;
-    return t ? compose_reshape(w, t, rank, sizes) : NULL;
+        sizes[d] = d == 1 ? t->sizes[0] : dim_const(1);
+    return t ? part_reshape(w, t, rank, sizes) : NULL;
 }
 
 PARTS(batch_norm_backward)
@@ -266,7 +266,7 @@ PARTS(batch_norm_backward)
         invstd = part_cast(w, arg_tensor(a, BN_RUNNING_VAR), up);
         invstd = CALL(rsqrt_default, T(CALL(add_scalar, T(invstd), a[BN_EPS])));
     }
-    double count = (double)tensor_nelem(x0) / (double)(tensor_dim(x0, 1) ? tensor_dim(x0, 1) : 1);
+    bp_value count = D(dim_mul(w->c, x0->sizes[0], part_count(w, x0, 2, x0->rank)));
     bp_tensor *m = channels(w, mean, x0->rank), *s = channels(w, invstd, x0->rank);
     bp_tensor *away = CALL(sub_tensor, T(x), T(m)), *sum = sum_over(w, g, over, NONE, NONE);
     bp_tensor *dot = sum_over(w, CALL(mul_tensor, T(g), T(away)), over, NONE, NONE);
@@ -274,9 +274,9 @@ PARTS(batch_norm_backward)
     bp_tensor *scale = weight ? CALL(mul_tensor, T(s), T(channels(w, weight, x0->rank))) : s;
     bp_tensor *gx = g;
     if (train) {
-        bp_tensor *gm = channels(w, CALL(mul_scalar, T(sum), F(1 / count)), x0->rank);
+        bp_tensor *gm = channels(w, CALL(div_scalar, T(sum), count), x0->rank);
         bp_tensor *square = CALL(mul_tensor, T(invstd), T(invstd));
-        bp_tensor *proj = channels(w, CALL(mul_tensor, T(CALL(mul_scalar, T(dot), F(1 / count))), T(square)), x0->rank);
+        bp_tensor *proj = channels(w, CALL(mul_tensor, T(CALL(div_scalar, T(dot), count)), T(square)), x0->rank);
         gx = CALL(sub_tensor, T(CALL(sub_tensor, T(g), T(CALL(mul_tensor, T(away), T(proj))))), T(gm));
     }
     if (a[BN_MASK].v.items[0].v.i)
@@ -297,10 +297,11 @@ static bp_tensor *reduced(work *w, const op_row *op, const bp_value *a, bp_tenso
     return how == 0 ? t : how == 1 ? CALL(mean_default, T(t)) : CALL(sum_default, T(t));
 }
 
-/* Of a loss whose result is reduced, the share of each element. */
-static double share(const op_row *op, const bp_value *a, const bp_tensor *like)
+/* Of a loss whose result is reduced, the share of each element of `like` in t. */
+static bp_tensor *share(work *w, const op_row *op, const bp_value *a, const bp_tensor *like, bp_tensor *t)
 {
-    return named(op, a, "reduction").v.dim.value == 1 ? 1 / (double)tensor_nelem(like) : 1;
+    bool mean = named(op, a, "reduction").v.dim.value == 1;
+    return mean && t ? CALL(div_scalar, T(t), D(tensor_numel(w->c, like))) : t;
 }
 
 PART(mse_loss)
@@ -344,14 +345,15 @@ PART(binary_cross_entropy)
 PART(mse_loss_backward)
 {
     bp_tensor *apart = CALL(sub_tensor, a[1], a[2]);
-    return CALL(mul_tensor, T(CALL(mul_scalar, T(apart), F(2 * share(op, a, arg_tensor(a, 1))))), a[0]);
+    bp_tensor *slope = share(w, op, a, arg_tensor(a, 1), CALL(mul_scalar, T(apart), F(2)));
+    return CALL(mul_tensor, T(slope), a[0]);
 }
 
 PART(smooth_l1_loss_backward)
 {
-    double beta = arg_float(a, 4), norm = share(op, a, arg_tensor(a, 1));
+    double beta = arg_float(a, 4);
     bp_tensor *x = CALL(sub_tensor, a[1], a[2]), *size = CALL(abs_default, T(x));
-    bp_tensor *g = CALL(mul_scalar, a[0], F(norm));
+    bp_tensor *g = share(w, op, a, arg_tensor(a, 1), arg_tensor(a, 0));
     bp_tensor *far = CALL(mul_tensor, T(g), T(CALL(sign_default, T(x))));
     if (beta == 0)
         return far;
@@ -361,8 +363,8 @@ PART(smooth_l1_loss_backward)
 
 PART(huber_loss_backward)
 {
-    double delta = arg_float(a, 4), norm = share(op, a, arg_tensor(a, 1));
-    bp_tensor *x = CALL(sub_tensor, a[1], a[2]), *g = CALL(mul_scalar, a[0], F(norm));
+    double delta = arg_float(a, 4);
+    bp_tensor *x = CALL(sub_tensor, a[1], a[2]), *g = share(w, op, a, arg_tensor(a, 1), arg_tensor(a, 0));
     bp_tensor *limit = CALL(mul_scalar, T(g), F(delta));
     bp_tensor *high = choose(w, CALL(gt_scalar, T(x), F(delta)), T(limit), T(CALL(mul_tensor, T(g), T(x))));
     return choose(w, CALL(lt_scalar, T(x), F(-delta)), T(CALL(neg_default, T(limit))), T(high));
@@ -371,7 +373,7 @@ PART(huber_loss_backward)
 PART(soft_margin_loss_backward)
 {
     bp_tensor *z = CALL(exp_default, T(CALL(mul_tensor, T(CALL(neg_default, a[2])), a[1])));
-    bp_tensor *slope = CALL(mul_tensor, T(CALL(mul_scalar, a[2], F(-share(op, a, arg_tensor(a, 1))))), T(z));
+    bp_tensor *slope = CALL(mul_tensor, T(share(w, op, a, arg_tensor(a, 1), CALL(mul_scalar, a[2], F(-1)))), T(z));
     return CALL(mul_tensor, T(CALL(div_tensor, T(slope), T(CALL(add_scalar, T(z), I(1))))), a[0]);
 }
 
@@ -382,8 +384,7 @@ PART(binary_cross_entropy_backward)
     t = CALL(div_tensor, T(t), T(CALL(clamp_default, T(x), F(1e-12))));
     if (!arg_is_none(a, 3))
         t = CALL(mul_tensor, T(t), a[3]);
-    double norm = share(op, a, arg_tensor(a, 1));
-    return norm == 1 ? t : CALL(mul_scalar, T(t), F(norm));
+    return share(w, op, a, arg_tensor(a, 1), t);
 }
 
 /* -- nll ----------------------------------------------------------------------------------------------------------- */
@@ -391,10 +392,10 @@ PART(binary_cross_entropy_backward)
 /* A class's weights along the classes of x. */
 static bp_tensor *weights_along(work *w, bp_tensor *weight, uint32_t rank, int64_t dim)
 {
-    int64_t sizes[TENSOR_MAX_RANK];
+    bp_dim sizes[TENSOR_MAX_RANK];
     for (uint32_t d = 0; d < rank; d++)
-        sizes[d] = d == dim ? tensor_dim(weight, 0) : 1;
-    return compose_reshape(w, weight, rank, sizes);
+        sizes[d] = d == dim ? weight->sizes[0] : dim_const(1);
+    return part_reshape(w, weight, rank, sizes);
 }
 
 /* self, target, weight, reduction, ignore_index */

@@ -76,13 +76,14 @@ PARTS(chunk)
 {
     bp_tensor *t = arg_tensor(a, 0);
     int64_t dim = part_dim(w, a, 2, t->rank), chunks = arg_int(w->c, a, 1), sizes[TENSOR_MAX_RANK];
+    bp_ctx *c = w->c;
     if (!work_ok(w) || !t->rank || chunks < 1)
         return part_fail(w, op, "expected at least one chunk of a tensor with dimensions") ? BP_OK : w->c->diag.code;
-    int64_t n = tensor_dim(t, (uint32_t)dim), each = (n + chunks - 1) / chunks;
+    bp_dim n = t->sizes[dim], each = dim_floordiv(c, dim_add(c, n, dim_const(chunks - 1)), dim_const(chunks));
     bp_tensor **out;
     uint32_t count;
-    bp_value args[] = {a[0], I(each), I(dim)};
-    if (each == 0 && chunks <= TENSOR_MAX_RANK) {
+    bp_value args[] = {a[0], D(each), I(dim)};
+    if (dim_is(each, 0) && chunks <= TENSOR_MAX_RANK) {
         memset(sizes, 0, sizeof sizes);
         args[1] = value_ints(w->c, sizes, (uint32_t)chunks);
         out = work_list(w, ROW_split_with_sizes_default, 3, args, &count);
@@ -93,17 +94,17 @@ PARTS(chunk)
 }
 
 /* Where part i of a tensor_split begins: at the places that a list names, or in so many parts. */
-static int64_t split_at(const bp_value *where, int64_t n, uint32_t i, uint32_t parts)
+static bp_dim split_at(bp_ctx *c, const bp_value *where, bp_dim n, uint32_t i, uint32_t parts)
 {
+    if (i == 0 || i == parts)
+        return i ? n : dim_const(0);
     if (where->kind == BP_VALUE_LIST) {
-        if (i == 0 || i == parts)
-            return i ? n : 0;
-        int64_t at = where->v.items[i - 1].v.dim.value;
-        at = at < 0 ? at + n : at;
-        return at < 0 ? 0 : at > n ? n : at;
+        bp_dim at = arg_dim(where->v.items, i - 1);
+        at = dim_below(at, 0) ? dim_max(c, dim_add(c, at, n), dim_const(0)) : at;
+        return dim_min(c, at, n);
     }
-    int64_t most = n % parts;
-    return n / parts * i + (i < most ? i : most);
+    bp_dim most = dim_mod(c, n, dim_const(parts)), at = dim_const(i);
+    return dim_add(c, dim_mul(c, dim_floordiv(c, n, dim_const(parts)), at), dim_min(c, at, most));
 }
 
 PARTS(tensor_split)
@@ -113,15 +114,15 @@ PARTS(tensor_split)
     int64_t dim = first == 't' ? part_dim(w, a, 2, t->rank) : first == 'v' ? 0 : first == 'd' ? 2 : t->rank > 1;
     if (!work_ok(w) || (uint32_t)dim >= t->rank)
         return part_fail(w, op, "there are too few dimensions") ? BP_OK : w->c->diag.code;
-    int64_t n = tensor_dim(t, (uint32_t)dim);
+    bp_dim n = t->sizes[dim];
     bool list = a[1].kind == BP_VALUE_LIST;
     uint32_t parts = list ? a[1].count + 1 : (uint32_t)arg_int(w->c, a, 1);
     bp_tensor **out = arena_array(&w->c->scratch, parts, sizeof *out);
     if (!out || !parts)
         return out ? w->c->diag.code : ctx_nomem(w->c);
     for (uint32_t i = 0; i < parts; i++) {
-        int64_t from = split_at(&a[1], n, i, parts), to = split_at(&a[1], n, i + 1, parts);
-        out[i] = CALL(slice_tensor, a[0], I(dim), I(from), I(to < from ? from : to));
+        bp_dim from = split_at(w->c, &a[1], n, i, parts), to = split_at(w->c, &a[1], n, i + 1, parts);
+        out[i] = CALL(slice_tensor, a[0], I(dim), D(from), D(list ? dim_max(w->c, from, to) : to));
     }
     return parts_give(w, k, out, parts);
 }
@@ -141,20 +142,25 @@ static bp_tensor *reshaped(work *w, bp_tensor *t, uint32_t rank, const bp_dim *s
     return copy ? CALL(view_default, T(copy), to) : NULL;
 }
 
+/* The size that is left for a -1. */
+static bp_dim shared_out(work *w, bp_dim all, bp_dim known)
+{
+    return dim_is(known, 0) ? dim_const(0) : dim_floordiv(w->c, all, known);
+}
+
 PART(reshape)
 {
     (void)op;
     bp_tensor *t = arg_tensor(a, 0);
     uint32_t n, unknown = UINT32_MAX;
-    bp_dim *sizes = arg_dims(w->c, a, 1, &n);
-    int64_t known = 1;
+    bp_dim *sizes = arg_dims(w->c, a, 1, &n), known = dim_const(1);
     for (uint32_t i = 0; sizes && i < n; i++)
-        if (sizes[i].value == -1)
+        if (dim_same_as(sizes[i], -1))
             unknown = i;
         else
-            known *= sizes[i].value;
+            known = dim_mul(w->c, known, sizes[i]);
     if (unknown != UINT32_MAX)
-        sizes[unknown] = dim_const(known ? tensor_nelem(t) / known : 0);
+        sizes[unknown] = shared_out(w, tensor_numel(w->c, t), known);
     return sizes ? reshaped(w, t, n, sizes) : NULL;
 }
 
@@ -191,8 +197,8 @@ PART(unflatten)
 {
     (void)op;
     bp_tensor *t = arg_tensor(a, 0);
-    int64_t dim = part_dim(w, a, 1, t->rank), known = 1;
-    bp_dim sizes[TENSOR_MAX_RANK];
+    int64_t dim = part_dim(w, a, 1, t->rank);
+    bp_dim sizes[TENSOR_MAX_RANK], known = dim_const(1);
     uint32_t n = 0, parts = arg_list_len(a, 2), unknown = UINT32_MAX;
     for (uint32_t d = 0; d < t->rank && work_ok(w); d++) {
         if (d != dim) {
@@ -201,13 +207,13 @@ PART(unflatten)
         }
         for (uint32_t i = 0; i < parts && n < TENSOR_MAX_RANK; i++, n++) {
             sizes[n] = arg_list_dim(a, 2, i);
-            if (sizes[n].value == -1)
+            if (dim_same_as(sizes[n], -1))
                 unknown = n;
             else
-                known *= sizes[n].value;
+                known = dim_mul(w->c, known, sizes[n]);
         }
         if (unknown != UINT32_MAX)
-            sizes[unknown] = dim_const(known ? tensor_dim(t, d) / known : 0);
+            sizes[unknown] = shared_out(w, t->sizes[d], known);
     }
     return work_ok(w) ? CALL(view_default, a[0], value_dims(w->c, sizes, n)) : NULL;
 }
@@ -282,15 +288,16 @@ PART(diag)
 PART(fftshift)
 {
     bp_tensor *t = arg_tensor(a, 0);
-    int64_t dims[TENSOR_MAX_RANK], shifts[TENSOR_MAX_RANK];
+    int64_t dims[TENSOR_MAX_RANK];
+    bp_dim shifts[TENSOR_MAX_RANK];
     uint32_t n = arg_is_none(a, 1) ? t->rank : arg_list_len(a, 1);
     bool back = strstr(op->schema->name, "ifft") != NULL;
     for (uint32_t i = 0; i < n && work_ok(w); i++) {
         dims[i] = arg_is_none(a, 1) ? i : layout_wrap_dim(w->c, arg_list_dim(a, 1, i).value, t->rank);
-        int64_t size = t->rank ? tensor_dim(t, (uint32_t)dims[i]) : 1;
-        shifts[i] = back ? (size + 1) / 2 : size / 2;
+        bp_dim size = t->rank ? t->sizes[dims[i]] : dim_const(1);
+        shifts[i] = dim_floordiv(w->c, back ? dim_add(w->c, size, dim_const(1)) : size, dim_const(2));
     }
-    return work_ok(w) ? CALL(roll_default, a[0], value_ints(w->c, shifts, n), value_ints(w->c, dims, n)) : NULL;
+    return work_ok(w) ? CALL(roll_default, a[0], value_dims(w->c, shifts, n), value_ints(w->c, dims, n)) : NULL;
 }
 
 PART(tile)
@@ -319,24 +326,26 @@ PART(diff)
     if (n == 0 && t == arg_tensor(a, 0))
         return CALL(clone_default, T(t));
     for (int64_t i = 0; t && i < n; i++) {
-        int64_t size = tensor_dim(t, (uint32_t)dim);
-        bp_tensor *later = CALL(slice_tensor, T(t), I(dim), I(size ? 1 : 0), I(size));
-        bp_tensor *earlier = CALL(slice_tensor, T(t), I(dim), I(0), I(size ? size - 1 : 0));
+        bp_dim size = t->sizes[dim], none = dim_const(0), less = dim_max(w->c, dim_sub(w->c, size, dim_const(1)), none);
+        bp_tensor *later = CALL(slice_tensor, T(t), I(dim), D(dim_sub(w->c, size, less)), D(size));
+        bp_tensor *earlier = CALL(slice_tensor, T(t), I(dim), D(none), D(less));
         t = compose_two(w, t->dtype == BP_BOOL ? ROW_logical_xor_default : ROW_sub_tensor, later, earlier);
     }
     return t;
 }
 
 /* Along dimension d, `front` elements of the end before t and `back` of its beginning behind; negative ones are cut. */
-static bp_tensor *wrapped_around(work *w, bp_tensor *t, int64_t d, int64_t front, int64_t back)
+static bp_tensor *wrapped_around(work *w, bp_tensor *t, int64_t d, bp_dim front, bp_dim back)
 {
     bp_tensor *parts[3], *all[3];
+    bp_ctx *c = w->c;
     uint32_t n = 0;
-    int64_t first = front < 0 ? -front : 0, end = tensor_dim(t, (uint32_t)d) + (back < 0 ? back : 0);
-    int64_t size = tensor_dim(t, (uint32_t)d);
-    parts[0] = front > 0 ? CALL(slice_tensor, T(t), I(d), I(size - front), I(end)) : NULL;
-    parts[1] = front < 0 || back < 0 ? CALL(slice_tensor, T(t), I(d), I(first), I(end)) : t;
-    parts[2] = back > 0 ? CALL(slice_tensor, T(t), I(d), I(first), I(first + back)) : NULL;
+    bool cuts_front = dim_below(front, 0), cuts_back = dim_below(back, 0);
+    bp_dim size = t->sizes[d], end = cuts_back ? dim_add(c, size, back) : size;
+    bp_dim first = cuts_front ? dim_sub(c, dim_const(0), front) : dim_const(0);
+    parts[0] = dim_above(front, 0) ? CALL(slice_tensor, T(t), I(d), D(dim_sub(c, size, front)), D(end)) : NULL;
+    parts[1] = cuts_front || cuts_back ? CALL(slice_tensor, T(t), I(d), D(first), D(end)) : t;
+    parts[2] = dim_above(back, 0) ? CALL(slice_tensor, T(t), I(d), D(first), D(dim_add(c, first, back))) : NULL;
     bp_value items[3];
     for (uint32_t i = 0; i < 3; i++)
         if (parts[i])
@@ -350,8 +359,8 @@ PART(pad_circular)
     bp_tensor *t = arg_tensor(a, 0);
     uint32_t n = arg_list_len(a, 1) / 2;
     for (uint32_t i = 0; t && i < n; i++)
-        t = wrapped_around(w, t, (int64_t)t->rank - 1 - i, arg_list_dim(a, 1, 2 * i).value,
-                           arg_list_dim(a, 1, 2 * i + 1).value);
+        t = wrapped_around(w, t, (int64_t)t->rank - 1 - i, arg_list_dim(a, 1, 2 * i),
+                           arg_list_dim(a, 1, 2 * i + 1));
     return t == arg_tensor(a, 0) ? CALL(clone_default, a[0]) : t;
 }
 
