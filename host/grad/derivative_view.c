@@ -1,5 +1,6 @@
 /* Gradients through memory that is shared: a base and a part of it, both given by layout alone.
  *
+ * Layouts are numbers (which steps lie in which is asked of all of them); symbols among them are specialized.
  * The base's gradient is laid out flat, as its memory lies; in there, the part is as_strided of it. So the same few
  * operators serve every view, and run on fakes as well. */
 #include "host/grad/derivative.h"
@@ -26,10 +27,10 @@ static bool same_layout(const layout *a, const layout *b)
 
 static layout layout_of(const tensor_meta *m, bool as_real)
 {
-    layout l = {.rank = m->rank, .offset = m->offset.value, .complex = dtype_is_complex(m->dtype)};
+    layout l = {.rank = m->rank, .offset = dim_number(m->offset), .complex = dtype_is_complex(m->dtype)};
     for (uint32_t d = 0; d < m->rank; d++) {
-        l.sizes[d] = m->sizes[d];
-        l.strides[d] = m->strides[d];
+        l.sizes[d] = dim_const(dim_number(m->sizes[d]));
+        l.strides[d] = dim_const(dim_number(m->strides[d]));
     }
     if (!as_real || !l.complex || l.rank == TENSOR_MAX_RANK)
         return l;

@@ -189,21 +189,25 @@ bp_status grad_pow(bp_ctx *c, grad_call *g)
     return grad_done(c);
 }
 
-static bp_scalar one_less(bp_scalar s)
+static bp_dim dim_of(bp_scalar s) { return (bp_dim){s.v.i, s.sym, 0}; }
+
+static bp_scalar one_less(bp_ctx *c, bp_scalar s)
 {
     if (s.kind == BP_SCALAR_COMPLEX)
         return bp_scalar_complex(s.v.f[0] - 1, s.v.f[1]);
-    return s.kind == BP_SCALAR_FLOAT ? bp_scalar_float(s.v.f[0] - 1) : bp_scalar_int(s.v.i - 1);
+    return s.kind == BP_SCALAR_FLOAT ? bp_scalar_float(s.v.f[0] - 1)
+                                    : bp_scalar_dim(dim_sub(c, dim_of(s), dim_const(1)));
 }
 
 bp_status grad_pow_scalar(bp_ctx *c, grad_call *g)
 {
     bp_scalar exponent = grad_arg_scalar(g, "exponent");
-    if (!is_complex_kind(exponent) && scalar_float(exponent) == 0) {
+    bool whole = exponent.kind == BP_SCALAR_INT, flat = whole && dim_is(dim_of(exponent), 0);
+    if (flat || (!whole && !is_complex_kind(exponent) && scalar_float(exponent) == 0)) {
         grad_give(g, "self", grad_zeros(c, grad_tensor(g, "self")));
         return grad_done(c);
     }
-    bp_tensor *slope = bp_aten_pow_tensor_scalar(c, grad_tensor(g, "self"), one_less(exponent));
+    bp_tensor *slope = bp_aten_pow_tensor_scalar(c, grad_tensor(g, "self"), one_less(c, exponent));
     slope = grad_conj(c, bp_aten_mul_scalar(c, slope, exponent));
     grad_give(g, "self", grad_mul(c, g->grads[0], slope));
     return grad_done(c);

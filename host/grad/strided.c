@@ -5,7 +5,8 @@
 #include "host/grad/write.h"
 #include <stdlib.h>
 
-/* Where a tensor lies over the stretch of storage: dimensions of more than one element only. */
+/* Where a tensor lies over the stretch of storage: dimensions of more than one element only. All are numbers: which
+ * steps are longer decides, so symbols are specialized. */
 typedef struct {
     bp_dim sizes[TENSOR_MAX_RANK], strides[TENSOR_MAX_RANK];
     uint32_t rank;

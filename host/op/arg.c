@@ -84,15 +84,21 @@ bp_scalar arg_scalar(const bp_value *args, uint32_t i)
     return s;
 }
 
+/* Of an integer or bool; a symbol is specialized. */
+static int64_t whole(bp_scalar s)
+{
+    return s.sym ? dim_number((bp_dim){s.v.i, s.sym, 0}) : s.v.i;
+}
+
 double scalar_float(bp_scalar s)
 {
-    return s.kind == BP_SCALAR_FLOAT || s.kind == BP_SCALAR_COMPLEX ? s.v.f[0] : s.kind ? (double)s.v.i : 0;
+    return s.kind == BP_SCALAR_FLOAT || s.kind == BP_SCALAR_COMPLEX ? s.v.f[0] : s.kind ? (double)whole(s) : 0;
 }
 
 int64_t scalar_int(bp_scalar s)
 {
     if (s.kind != BP_SCALAR_FLOAT && s.kind != BP_SCALAR_COMPLEX)
-        return s.kind ? s.v.i : 0;
+        return s.kind ? whole(s) : 0;
     double f = s.v.f[0];
     if (f >= 0x1p63 || f < -0x1p63 || f != f)
         return INT64_MIN; /* what the processor answers, and what PyTorch's cast therefore gives */

@@ -165,7 +165,8 @@ bp_dim arg_list_dim(const bp_value *args, uint32_t i, uint32_t k);
 bp_status arg_ints(bp_ctx *c, const op_row *op, const bp_value *args, uint32_t i, uint32_t n, int64_t *out);
 /* Argument i as an array of sizes in scratch, *n of them; NULL: out of memory. */
 bp_dim *arg_dims(bp_ctx *c, const bp_value *args, uint32_t i, uint32_t *n);
-/* A number as a double or an int64_t: booleans are 0 or 1, a float is cut toward zero, UNSET gives 0. */
+/* A number as a double or an int64_t: booleans are 0 or 1, a float is cut toward zero, UNSET gives 0. A symbol is
+ * specialized. */
 double scalar_float(bp_scalar s);
 int64_t scalar_int(bp_scalar s);
 /* Adds an output to a shape result: copies sizes to scratch, strides are contiguous until the rule says otherwise. */

@@ -192,13 +192,14 @@ static bp_status arith(eval *v, const expr *e, bp_value *out)
         if (both[i].kind == BP_VALUE_BOOL)
             both[i] = value_int(both[i].v.i);
         widest = both[i].kind > widest ? both[i].kind : widest;
-        parts[i][0] = arg_float(both, i);
         parts[i][1] = both[i].kind == BP_VALUE_COMPLEX ? both[i].v.f[1] : 0;
     }
-    if (widest == BP_VALUE_COMPLEX)
-        return arith_complex(v, how, parts[0], parts[1], out);
     if (widest == BP_VALUE_INT && how != '/')
         return arith_int(v->c, how, both[0].v.dim, both[1].v.dim, out);
+    for (uint32_t i = 0; i < 2; i++)
+        parts[i][0] = arg_float(both, i); /* among floats an integer is a number */
+    if (widest == BP_VALUE_COMPLEX)
+        return arith_complex(v, how, parts[0], parts[1], out);
     return arith_float(v, how, parts[0][0], parts[1][0], out);
 }
 
