@@ -163,10 +163,8 @@ bp_tensor *grad_fit(bp_ctx *c, bp_tensor *t, const tensor_meta *input, const cha
         fit = grad_sum_to(c, t, input->rank, input->sizes);
     if (fit && !same_sizes(fit, input->rank, input->sizes)) {
         buf want = {0};
-        for (uint32_t d = 0; d < input->rank; d++) {
-            buf_puts(&want, d ? ", " : "");
-            sym_print(sym_current(), input->sizes[d], false, &want);
-        }
+        for (uint32_t d = 0; d < input->rank; d++)
+            buf_printf(&want, "%s%lld", d ? ", " : "", (long long)input->sizes[d].value);
         ctx_fail(c, BP_INTERNAL, "%s gave a gradient of %s, expected shape [%s]", who,
                  tensor_describe(t, have, sizeof have), buf_text(&want));
         buf_fini(&want);

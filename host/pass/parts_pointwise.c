@@ -17,7 +17,7 @@ bp_tensor *part_cast(work *w, bp_tensor *t, bp_dtype d)
     return !t || d == BP_DTYPE_UNSET || t->dtype == d ? t : CALL(private_to_copy_default, T(t), value_dtype(d));
 }
 
-bp_tensor *part_reshape(work *w, bp_tensor *t, uint32_t rank, const bp_dim *sizes)
+bp_tensor *part_shaped(work *w, bp_tensor *t, uint32_t rank, const bp_dim *sizes)
 {
     return t && work_ok(w) ? CALL(reshape_default, T(t), value_dims(w->c, sizes, rank)) : NULL;
 }
@@ -103,7 +103,7 @@ PART(prelu)
         return CALL(private_prelu_kernel_default, a[0], T(weight));
     for (uint32_t d = 0; d < x->rank; d++)
         sizes[d] = d == (x->rank > 1) ? weight->sizes[0] : dim_const(1);
-    return CALL(private_prelu_kernel_default, a[0], T(part_reshape(w, weight, x->rank, sizes)));
+    return CALL(private_prelu_kernel_default, a[0], T(part_shaped(w, weight, x->rank, sizes)));
 }
 
 /* A number as it is, a tensor as float64 or complex128. */
