@@ -56,6 +56,7 @@ unit_tests += %D%/unit/nn/test_optim
 unit_tests += %D%/unit/pass/test_formula
 unit_tests += %D%/unit/pass/test_passes
 unit_tests += %D%/unit/sym/test_dim
+unit_tests += %D%/unit/sym/test_random
 unit_tests += %D%/unit/tensor/test_dlpack
 unit_tests += %D%/unit/tensor/test_dtype
 unit_tests += %D%/unit/tensor/test_layout
