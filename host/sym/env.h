@@ -52,7 +52,7 @@ sym_env *sym_current(void);
 /* -- symbols -- */
 uint32_t sym_symbol_count(const sym_env *e);
 const sym_symbol *sym_symbol_at(const sym_env *e, uint32_t k);
-/* Adds one; its dim. A backed one whose hint is 0 or 1 is not special here. {0}: out of memory (the context says so). */
+/* Adds one; its dim. A backed one whose hint is 0 or 1 is not special here. {0}: out of memory (so says c). */
 bp_dim sym_add_symbol(sym_env *e, bp_ctx *c, const sym_symbol *s);
 /* The number of the symbol that d is, alone; UINT32_MAX: it is a constant, or a larger expression. */
 uint32_t sym_symbol_of(const sym_env *e, bp_dim d);
