@@ -11,6 +11,7 @@ static const cli_option options[] = {
     {"--check-fake", NULL, "also check shape rules, strides included; with --grad, derivatives on fakes"},
     {"--functionalize", NULL, "run each case as a captured function; also compare the inputs that it writes"},
     {"--round-trip", NULL, "print each graph, read it back and print it again: the texts must be equal"},
+    {"--symbolic", NULL, "give inputs symbols for sizes; types must be the static ones, and the text must read back"},
     {"--grad", NULL, "only graphs with recorded gradients: these, by the eager tape"},
     {"--aot", "KIND", "with it: ahead of time, by the partition \"default\" or \"min-cut\""},
     {"--check-derivatives", NULL, "compare derivatives with differences in float64; rows without a case fail"},
@@ -57,6 +58,7 @@ int verb_golden(cli *k, int argc, char **argv)
     o.check_fake = cli_has(k, "--check-fake");
     o.functionalize = cli_has(k, "--functionalize");
     o.round_trip = cli_has(k, "--round-trip");
+    o.symbolic = cli_has(k, "--symbolic");
     o.grad = cli_has(k, "--grad");
     o.aot = aot_backend(cli_value(k, "--aot"));
     if (cli_value(k, "--aot") && (!o.aot || !o.grad))

@@ -97,8 +97,21 @@ static const char *input_file(const cli *k, uint32_t i)
     return "?";
 }
 
+/* What symbols are for the inputs that are given, which must be as the text says. NULL: a complaint. */
+static int64_t *values_given(cli *k, const source *s)
+{
+    uint32_t n = s->gm->g.syms ? sym_symbol_count(s->gm->g.syms) : 0;
+    int64_t *values = calloc(n + 1, sizeof *values);
+    if (!values)
+        ctx_nomem(k->c);
+    if (values && graph_check_sizes(k->c, s->gm, s->inputs.at, s->inputs.len, values) == BP_OK)
+        return values;
+    free(values);
+    return NULL;
+}
+
 /* What a text declares of an input holds, strides included: the graph was compiled for them. */
-static int fit_inputs(cli *k, source *s)
+static int fit_inputs(cli *k, source *s, const int64_t *values)
 {
     uint32_t i = 0;
     for (node_id n = s->gm->g.first; n; n = graph_get(&s->gm->g, n)->next) {
@@ -107,16 +120,20 @@ static int fit_inputs(cli *k, source *s)
             continue;
         bp_tensor *given = s->inputs.at[i];
         buf type = {0};
-        if (!same_sizes(given, node->metas)) {
+        bp_dim dims[2 * TENSOR_MAX_RANK];
+        tensor_meta m;
+        if (graph_meta_at(k->c, &s->gm->g, node->metas, values, dims, &m) != BP_OK)
+            return cli_fail(k);
+        if (!same_sizes(given, &m)) {
             char have[200];
-            graph_print_type(node->metas, &type);
+            graph_print_type(&m, &type);
             int code = cli_misuse(k, "input %u is %s, and \"%s\" is %s (file \"%s\")", i,
                                   tensor_describe(given, have, sizeof have), node->target, buf_text(&type),
                                   input_file(k, i));
             buf_fini(&type);
             return code;
         }
-        s->inputs.at[i] = tensor_new(k->c, node->metas);
+        s->inputs.at[i] = tensor_new(k->c, &m);
         bool ok = s->inputs.at[i] && tensor_copy(k->c, s->inputs.at[i], given) == BP_OK;
         tensor_unref(given);
         if (!ok)
@@ -139,7 +156,12 @@ static int read_inputs(cli *k, source *s, uint32_t wanted)
     }
     if (n != wanted)
         return cli_misuse(k, "it has %u inputs, and --input was given %u times", wanted, n);
-    return s->example ? CLI_OK : fit_inputs(k, s);
+    if (s->example)
+        return CLI_OK;
+    int64_t *values = values_given(k, s);
+    int code = values ? fit_inputs(k, s, values) : cli_fail(k);
+    free(values);
+    return code;
 }
 
 static void drop_inputs(source *s)
@@ -149,9 +171,69 @@ static void drop_inputs(source *s)
     vec_clear(&s->inputs);
 }
 
+/* "--size s0=7", or the hint. */
+static int choose_sizes(cli *k, const graph *g, int64_t *values)
+{
+    graph_hints(g, values);
+    for (uint32_t i = 0; i < k->given.len; i++) {
+        if (strcmp(k->given.at[i].option->name, "--size"))
+            continue;
+        str value = str_of(k->given.at[i].value), name = str_split(&value, '=');
+        char *end = NULL;
+        uint32_t at = 0;
+        while (g->syms && at < sym_symbol_count(g->syms) && !str_is(name, sym_symbol_at(g->syms, at)->name))
+            at++;
+        if (!g->syms || at == sym_symbol_count(g->syms))
+            return cli_misuse(k, "\"--size %s\": the text has no symbol of that name", k->given.at[i].value);
+        values[at] = value.n ? strtoll(value.s, &end, 10) : 0;
+        if (!value.n || *end)
+            return cli_misuse(k, "\"--size %s\" is not NAME=NUMBER", k->given.at[i].value);
+    }
+    return CLI_OK;
+}
+
+static int push_random(cli *k, source *s, const graph_node *n, const int64_t *values, uint64_t seed, uint64_t *next)
+{
+    bp_dim dims[2 * TENSOR_MAX_RANK];
+    tensor_meta m;
+    if (graph_meta_at(k->c, &s->gm->g, n->metas, values, dims, &m) != BP_OK)
+        return cli_fail(k);
+    bp_tensor *t = make_random(k, &m, seed, next);
+    if (t && n->role == BP_ROLE_SYMINT)
+        *(int64_t *)tensor_ptr(t) = values[sym_symbol_of(s->gm->g.syms, n->number)];
+    return push_input(k, s, t);
+}
+
+static int push_all_random(cli *k, source *s, const int64_t *values, uint64_t seed)
+{
+    uint64_t next = 0;
+    for (node_id n = s->gm->g.first; n; n = graph_get(&s->gm->g, n)->next)
+        if (graph_get(&s->gm->g, n)->op == BP_NODE_PLACEHOLDER &&
+            push_random(k, s, graph_get(&s->gm->g, n), values, seed, &next))
+            return CLI_FAILED;
+    return CLI_OK;
+}
+
+/* Random ones, of the sizes that are asked for. */
+static int make_inputs(cli *k, source *s, uint64_t seed)
+{
+    const graph *g = &s->gm->g;
+    int64_t *values = calloc((g->syms ? sym_symbol_count(g->syms) : 0) + 1, sizeof *values), *again = NULL;
+    if (!values)
+        ctx_nomem(k->c);
+    int code = values ? choose_sizes(k, g, values) : cli_fail(k);
+    if (!code)
+        code = push_all_random(k, s, values, seed);
+    if (!code && g->syms && !(again = values_given(k, s)))
+        code = cli_fail(k);
+    free(again);
+    free(values);
+    return code;
+}
+
 int source_make_inputs(cli *k, source *s, uint64_t call)
 {
-    uint64_t seed = 0, next = 0;
+    uint64_t seed = 0;
     int code = cli_number(k, "--seed", &seed);
     if (code)
         return code;
@@ -159,11 +241,7 @@ int source_make_inputs(cli *k, source *s, uint64_t call)
     drop_inputs(s);
     if (cli_has(k, "--input"))
         return read_inputs(k, s, graph_placeholders(&s->gm->g, NULL, 0));
-    for (node_id n = s->gm->g.first; n; n = graph_get(&s->gm->g, n)->next)
-        if (graph_get(&s->gm->g, n)->op == BP_NODE_PLACEHOLDER &&
-            push_input(k, s, make_random(k, graph_get(&s->gm->g, n)->metas, seed, &next)))
-            return CLI_FAILED;
-    return CLI_OK;
+    return make_inputs(k, s, seed);
 }
 
 /* -- opening ------------------------------------------------------------------------------------------------------- */

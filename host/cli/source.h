@@ -16,6 +16,7 @@ typedef struct {
 #define SOURCE_OPTIONS                                                                              \
     {"--input", "X.npy", "an input, in order, once each (default: random numbers)"},                \
     {"--seed", "N", "of the random inputs (default: 0)"},                                           \
+    {"--size", "NAME=N", "a symbol's value for random inputs of a text (default: its hint)"},       \
     {"--weights", "FILE", "safetensors: the module of an example that has one"},                        \
     {"--backend", "NAME", "compile through this backend (default: the config's)"}
 

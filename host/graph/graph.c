@@ -4,6 +4,7 @@
  * nodes whose arguments name it, each once; all that a node points to lies in the graph's arena, but for its users. */
 #include "host/graph/graph.h"
 #include "host/graph/namer.h"
+#include "host/graph/symbols.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -44,6 +45,7 @@ void graph_fini(graph *g)
     map_fini(&g->names);
     map_fini(&g->name_next);
     arena_fini(&g->arena);
+    sym_env_unref(g->syms);
     memset(g, 0, sizeof *g);
 }
 
@@ -251,6 +253,7 @@ node_id graph_add(graph *g, const node_spec *s)
     slot->u = n;
     append(g, n);
     graph_each_input(g, n, add_user, &(use){g, n});
+    symbols_claim(g, n);
     return g->failed ? 0 : n;
 }
 
@@ -301,11 +304,13 @@ void graph_set_metas(graph *g, node_id n, const tensor_meta *metas, uint32_t cou
         return;
     g->nodes.at[n].metas = copy;
     g->nodes.at[n].nmetas = count;
+    symbols_claim(g, n);
 }
 
 void graph_set_number(graph *g, node_id n, bp_dim number)
 {
     g->nodes.at[n].number = number;
+    symbols_claim(g, n);
 }
 
 void graph_set_site(graph *g, node_id n, const char *file, int32_t line)
@@ -489,6 +494,8 @@ bp_status graph_clone(bp_ctx *c, const graph *from, graph *to)
 {
     graph_init(to);
     TRY(graph_status(c, from));
+    if (from->syms && !(to->syms = sym_env_clone(from->syms)))
+        fail_memory(to);
     if (!to->failed && clone_nodes(from, to) &&
         !(clone_users(from, to) && clone_map(&from->names, &to->names) && clone_map(&from->name_next, &to->name_next)))
         fail_memory(to);

@@ -118,12 +118,20 @@ sym_env *graph_syms(bp_ctx *c, graph *g); /* made at the first call; borrowed; N
 node_id graph_symint(graph *g, const char *name, uint32_t k);
 /* Sets every symbol's source anew, in program order: for whoever has edited placeholders or calls that make symbols.
  * A symbol that nothing shows has SYM_NO_SOURCE afterwards. */
-void graph_find_sources(graph *g);
+void graph_find_sources(const graph *g);
 /* What the symbols are for these inputs: values[k] of each that a placeholder shows, 0 of the others; with room for
  * sym_symbol_count. An input that its type does not fit is INVALID_ARGUMENT: placeholder, dimension, expected and
  * actual size. Facts are not checked. */
 bp_status graph_bind(bp_ctx *c, const bp_graph_module *gm, bp_tensor *const *inputs, uint32_t ninputs,
                      int64_t *values);
+/* The same, and the facts that come with the graph must hold: INVALID_ARGUMENT, or OUT_OF_RANGE for an asserted one. */
+bp_status graph_check_sizes(bp_ctx *c, const bp_graph_module *gm, bp_tensor *const *inputs, uint32_t ninputs,
+                            int64_t *values);
+void graph_hints(const graph *g, int64_t *values);   /* values[k]: symbol k's hint, 0 of an unbacked one */
+/* A type at these values of symbols: sizes and strides go to dims, with room for twice the rank, and out borrows them.
+ * INVALID_ARGUMENT: a size overflows, or is negative. */
+bp_status graph_meta_at(bp_ctx *c, const graph *g, const tensor_meta *m, const int64_t *values, bp_dim *dims,
+                        tensor_meta *out);
 
 /* Brings dims of another environment into a graph. A symbol of `from` is added to g->syms where it is first mentioned
  * (name, bounds and hint are kept), so whoever imports the types of placeholders in their order numbers symbols as they
@@ -144,6 +152,7 @@ bp_status graph_import_meta(graph_import *im, const tensor_meta *m, tensor_meta 
 bp_status graph_import_value(graph_import *im, const bp_value *v, bp_value *out);       /* lists in g's arena */
 /* Assumes the facts of `from` over symbols that are all in the graph. */
 bp_status graph_import_facts(graph_import *im);
+bp_status graph_import_facts_upto(graph_import *im, uint32_t last_tag); /* those whose tag is at most that */
 /* When all nodes are there: finds sources, and adds a symint placeholder for each symbol without one. Its input is the
  * value of symbol back.at[k] of `from`, where g->nodes.at[id].number is symbol k of g->syms. */
 bp_status graph_import_finish(graph_import *im);

@@ -89,6 +89,29 @@ str lex_name(lexer *x)
     return (str){w.s, (size_t)(x->at - w.s)};
 }
 
+static str extent(lexer *x, const char *ends)
+{
+    const char *begin = lex_here(x).at, *at = begin;
+    uint32_t depth = 0;
+    for (; at < x->end && *at != '\n' && *at != '#'; at++) {
+        if (!depth && *at && strchr(ends, *at))
+            break;
+        depth += *at == '(';
+        depth -= *at == ')' && depth;
+    }
+    return str_trim((str){begin, (size_t)(at - begin)});
+}
+
+str lex_extent(lexer *x)
+{
+    return extent(x, ",;)]");
+}
+
+str lex_line(lexer *x)
+{
+    return extent(x, "");
+}
+
 /* -- errors -------------------------------------------------------------------------------------------------------- */
 
 bp_status lex_fail(lexer *x, lex_place at, const char *fmt, ...)

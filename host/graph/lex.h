@@ -23,6 +23,10 @@ bp_status lex_expect(lexer *x, char ch, const char *what);
 str lex_word(lexer *x);            /* [A-Za-z_][A-Za-z0-9_]*; empty when the next token is none */
 str lex_keyword(lexer *x);         /* "name=" ahead: takes it and gives the name; else empty, and nothing is taken */
 str lex_name(lexer *x);            /* the same with dots and dashes inside */
+/* What is ahead up to a ',', ';', ')' or ']' outside of parentheses, or to the end of the line, without blanks at its
+ * end; nothing is taken. */
+str lex_extent(lexer *x);
+str lex_line(lexer *x);            /* the same, up to the end of the line alone */
 /* A number: its text is at the next token. is_float tells whether it is written as one. */
 bp_status lex_number(lexer *x, bool *is_float, int64_t *i, double *f);
 bp_status lex_int(lexer *x, const char *what, int64_t least, int64_t *out);

@@ -2,7 +2,9 @@
  *
  * A module that is returned has passed graph_verify; each node's place is its line of the text. */
 #include "host/graph/atom.h"
+#include "host/graph/header.h"
 #include "host/graph/namer.h"
+#include "host/graph/symbols.h"
 #include "host/graph/text.h"
 #include "sdk/base/base64.h"
 #include "sdk/base/checked.h"
@@ -33,7 +35,7 @@ static const char *copy_word(parser *p, str w)
 
 /* -- types --------------------------------------------------------------------------------------------------------- */
 
-/* Integers up to a ';' or ']'. */
+/* Integers and expressions up to a ';' or ']'. */
 static bp_status read_dims(parser *p, const char *what, int64_t least, bp_dim *out, uint32_t *n)
 {
     *n = 0;
@@ -43,7 +45,7 @@ static bp_status read_dims(parser *p, const char *what, int64_t least, bp_dim *o
         lex_place at = lex_here(&p->x);
         if (*n == TENSOR_MAX_RANK)
             return lex_fail(&p->x, at, "a tensor has at most %d dimensions", TENSOR_MAX_RANK);
-        TRY(lex_int(&p->x, what, least, &out[(*n)].value));
+        TRY(header_dim(&p->x, &p->gm->g, what, least, &out[*n]));
         ++*n;
     } while (lex_take(&p->x, ','));
     return BP_OK;
@@ -66,8 +68,7 @@ static bp_status read_type(parser *p, tensor_meta *m)
         if (nstrides != m->rank)
             return lex_fail(&p->x, at, "expected %u strides, as many as sizes, got %u", m->rank, nstrides);
     } else {
-        layout_contiguous(p->c, m->rank, m->sizes, m->strides);
-        if (!ctx_ok(p->c))
+        if (!text_strides(p->c, m->rank, m->sizes, m->strides))
             return p->c->diag.code;
     }
     TRY(lex_expect(&p->x, ']', "',' or ';' or ']'"));
@@ -81,11 +82,33 @@ static bp_status push_type(parser *p, metas *out)
     return vec_push(out, m) ? BP_OK : ctx_nomem(p->c);
 }
 
-/* ": f32[10]" or ": (f32[5], f32[5])", or nothing. */
-static bp_status read_types(parser *p, metas *out)
+/* ": Sym(2*s0)", the number that a node gives. */
+static bool take_sym(lexer *x)
+{
+    lexer ahead = *x;
+    if (!str_is(lex_word(&ahead), "Sym"))
+        return false;
+    *x = ahead;
+    return true;
+}
+
+static bp_status read_sym(parser *p, bp_dim *out)
+{
+    lex_place at = lex_here(&p->x);
+    TRY(lex_expect(&p->x, '(', "'(' and an expression"));
+    TRY(header_dim(&p->x, &p->gm->g, "a number", INT64_MIN, out));
+    if (!out->sym)
+        return lex_fail(&p->x, at, "expected an expression with a symbol: a number needs no type");
+    return lex_expect(&p->x, ')', "')'");
+}
+
+/* ": f32[10]" or ": (f32[5], f32[5])" or ": Sym(s0)", or nothing. */
+static bp_status read_types(parser *p, metas *out, bp_dim *number)
 {
     if (!lex_take(&p->x, ':'))
         return BP_OK;
+    if (take_sym(&p->x))
+        return read_sym(p, number);
     if (!lex_take(&p->x, '('))
         return push_type(p, out);
     if (lex_take(&p->x, ')'))
@@ -154,6 +177,10 @@ static bp_status read_value(parser *p, bp_value *out)
 {
     if (lex_is(&p->x, '%'))
         return read_node_ref(p, out);
+    if (!lex_is(&p->x, '[') && header_is_expression(&p->x, &p->gm->g)) {
+        *out = (bp_value){.kind = BP_VALUE_INT};
+        return header_dim(&p->x, &p->gm->g, "a number", INT64_MIN, &out->v.dim);
+    }
     return lex_is(&p->x, '[') ? read_list(p, out) : atom_read(&p->x, &p->tmp, out);
 }
 
@@ -163,6 +190,7 @@ typedef struct {
     values args;
     VEC(node_kwarg) kwargs;
     metas types;
+    bp_dim number;
     lex_place at; /* of its name */
 } reading;
 
@@ -208,6 +236,7 @@ static bp_status add_node(parser *p, reading *r, const node_spec *spec)
     s.nkwargs = r->kwargs.len;
     s.metas = r->types.at;
     s.nmetas = r->types.len;
+    s.number = r->number;
     node_id n = graph_add(&p->gm->g, &s);
     graph_set_site(&p->gm->g, n, p->x.file, (int32_t)r->at.line);
     if (n)
@@ -215,20 +244,28 @@ static bp_status add_node(parser *p, reading *r, const node_spec *spec)
     return graph_status(p->c, &p->gm->g);
 }
 
+static bp_status add_placeholder(parser *p, reading *r, const node_spec *s)
+{
+    tensor_meta m = symint_meta();
+    return r->number.sym && !vec_push(&r->types, m) ? ctx_nomem(p->c) : add_node(p, r, s);
+}
+
 static bp_status read_placeholder(parser *p, reading *r, const char *name)
 {
-    static const char *const roles[] = {"user", "parameter", "buffer", "constant"};
+    static const char *const roles[] = {"user", "parameter", "buffer", "constant", "symint"};
     node_spec s = {.op = BP_NODE_PLACEHOLDER, .name = name};
     TRY(lex_string(&p->x, &p->tmp, "the source name in quotes", &s.target));
     lex_place at = lex_here(&p->x);
     str role = lex_word(&p->x);
-    for (int32_t i = BP_ROLE_USER; i <= BP_ROLE_CONSTANT; i++)
+    for (int32_t i = BP_ROLE_USER; i <= BP_ROLE_SYMINT; i++)
         if (str_is(role, text_role(i))) {
             s.role = i;
-            return add_node(p, r, &s);
+            return (i == BP_ROLE_SYMINT) == (r->number.sym != 0)
+                       ? add_placeholder(p, r, &s)
+                       : lex_fail(&p->x, r->at, "the type of a symint is Sym(...), and no other placeholder has that");
         }
-    return role.n ? lex_unknown(&p->x, at, "a role", role, roles, 4)
-                  : lex_unexpected(&p->x, "a role: user, parameter, buffer or constant");
+    return role.n ? lex_unknown(&p->x, at, "a role", role, roles, 5)
+                  : lex_unexpected(&p->x, "a role: user, parameter, buffer, constant or symint");
 }
 
 /* Bytes from the first element to the last; -1 when that does not fit in 63 bits. */
@@ -269,8 +306,8 @@ static bp_status read_get_attr(parser *p, reading *r, const char *name)
     if (str_is(lex_word(&ahead), "data")) {
         p->x = ahead;
         lex_place at = lex_here(&p->x);
-        if (r->types.len != 1)
-            return lex_fail(&p->x, r->at, "a constant with data needs one type");
+        if (r->types.len != 1 || !meta_is_constant(&r->types.at[0]))
+            return lex_fail(&p->x, r->at, "a constant with data needs one type, without symbols");
         TRY(lex_string(&p->x, &p->tmp, "data in quotes", &text));
         TRY(set_data(p, at, name, &r->types.at[0], text));
     }
@@ -326,7 +363,7 @@ static bp_status read_named(parser *p, reading *r)
     node_id taken = graph_find(&p->gm->g, name);
     if (taken)
         return lex_fail(&p->x, r->at, "the name \"%%%s\" is taken by line %d", name, graph_get(&p->gm->g, taken)->line);
-    TRY(read_types(p, &r->types));
+    TRY(read_types(p, &r->types, &r->number));
     TRY(lex_expect(&p->x, '=', "':' or '='"));
     lexer ahead = p->x;
     str op = lex_name(&ahead);
@@ -390,6 +427,27 @@ static bool at_graph(const parser *p)
     return !lex_is(&ahead, '%') && str_is(lex_word(&ahead), "graph");
 }
 
+static bp_status read_nodes(parser *p)
+{
+    while (!lex_is(&p->x, '}'))
+        TRY(at_graph(p) ? read_sub(p) : read_node(p));
+    if (!graph_output_node(&p->gm->g))
+        return lex_fail(&p->x, lex_here(&p->x), "graph \"%s\" has no output", p->gm->name);
+    lex_take(&p->x, '}');
+    return BP_OK;
+}
+
+/* Symbols, then nodes, whose dims are of these symbols. */
+static bp_status read_body(parser *p)
+{
+    TRY(lex_expect(&p->x, '{', "'{'"));
+    TRY(header_read(&p->x, &p->tmp, &p->gm->g));
+    sym_scope scope = sym_push(p->gm->g.syms, p->c);
+    bp_status s = read_nodes(p);
+    sym_pop(scope);
+    return s;
+}
+
 static bp_status read_graph(parser *p)
 {
     lex_place at = lex_here(&p->x);
@@ -408,13 +466,7 @@ static bp_status read_graph(parser *p)
     }
     if (!name || !(p->gm = gm_new(p->c, name)))
         return p->c->diag.code;
-    TRY(lex_expect(&p->x, '{', "'{'"));
-    while (!lex_is(&p->x, '}'))
-        TRY(at_graph(p) ? read_sub(p) : read_node(p));
-    if (!graph_output_node(&p->gm->g))
-        return lex_fail(&p->x, lex_here(&p->x), "graph \"%s\" has no output", p->gm->name);
-    lex_take(&p->x, '}');
-    return BP_OK;
+    return read_body(p);
 }
 
 static bp_status read_text(parser *p)

@@ -35,12 +35,20 @@ static bool find_last_uses(reader *r)
 
 static void add_type(buf *out, const graph_node *n)
 {
+    if (n->number.sym) {
+        buf_puts(out, ": \"Sym(");
+        print_dim(out, n->number);
+        buf_puts(out, ")\"");
+        return;
+    }
     if (n->nmetas != 1)
         return;
     const tensor_meta *m = n->metas;
     buf_printf(out, ": \"%s[", dtype_get(m->dtype)->brief);
-    for (uint32_t i = 0; i < m->rank; i++)
-        buf_printf(out, "%s%lld", i ? ", " : "", (long long)m->sizes[i].value);
+    for (uint32_t i = 0; i < m->rank; i++) {
+        buf_puts(out, i ? ", " : "");
+        print_dim(out, m->sizes[i]);
+    }
     buf_puts(out, "]\"");
 }
 
@@ -168,6 +176,8 @@ static void add_node(reader *r, node_id id)
 void graph_print_readable(const graph *g, const char *name, buf *out)
 {
     reader r = {.g = g, .out = out};
+    print_scope scope;
+    print_begin(&scope, g);
     if (find_last_uses(&r)) {
         add_head(&r, name);
         for (node_id i = g->first; i; i = graph_get(g, i)->next)
@@ -175,6 +185,7 @@ void graph_print_readable(const graph *g, const char *name, buf *out)
     } else {
         out->failed = true;
     }
+    print_end(&scope);
     vec_fini(&r.last_use);
     vec_fini(&r.dying);
 }

@@ -108,11 +108,14 @@ static void print_head(const table *t, buf *out)
 void graph_print_tabular(const graph *g, buf *out)
 {
     table t = {0};
+    print_scope scope;
     str cells[COLUMNS];
     for (uint32_t i = 0; i < COLUMNS; i++)
         t.width[i] = str_of(titles[i]).n + TITLE_PADDING;
+    print_begin(&scope, g);
     for (node_id n = g->first; n; n = graph_get(g, n)->next)
         add_row(&t, g, graph_get(g, n));
+    print_end(&scope);
     if (t.failed || t.text.failed) {
         out->failed = true;
     } else {

@@ -35,6 +35,26 @@ const char *print_memory_format(int32_t format, bool brief)
     }
 }
 
+void print_dim(buf *out, bp_dim d)
+{
+    if (dim_is_const(d))
+        buf_printf(out, "%lld", (long long)d.value);
+    else
+        sym_print(sym_current(), d, false, out);
+}
+
+void print_begin(print_scope *s, const graph *g)
+{
+    *s = (print_scope){0};
+    s->scope = sym_push(g->syms, &s->c);
+}
+
+void print_end(print_scope *s)
+{
+    sym_pop(s->scope);
+    arena_fini(&s->c.scratch);
+}
+
 /* A float inside a complex number: 1, not 1.0. */
 static void add_part(buf *out, double v)
 {
@@ -92,7 +112,7 @@ void print_value(buf *out, const graph *g, const bp_value *v, enum print_how how
     switch (v->kind) {
     case BP_VALUE_NODE: buf_puts(out, graph_get(g, v->v.node)->name); return;
     case BP_VALUE_BOOL: buf_puts(out, v->v.i ? "True" : "False"); return;
-    case BP_VALUE_INT: buf_printf(out, "%lld", (long long)v->v.dim.value); return;
+    case BP_VALUE_INT: print_dim(out, v->v.dim); return;
     case BP_VALUE_FLOAT: buf_double(out, v->v.f[0]); return;
     case BP_VALUE_COMPLEX: add_complex(out, v->v.f[0], v->v.f[1], how); return;
     case BP_VALUE_STRING: buf_quote(out, v->v.str); return;

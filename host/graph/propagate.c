@@ -1,26 +1,32 @@
 /* Shapes: the graph run on fakes, so that every node's metadata follow from its placeholders'. */
-#include "host/graph/graph.h"
+#include "host/graph/run.h"
 #include <stdio.h>
 
 typedef struct {
     bp_ctx *c;
     bp_graph_module *gm;
+    bp_dim *numbers;
     bool check; /* metadata that are there must agree, instead of being replaced */
 } propagation;
 
+static bool is_proven(bp_dim a, bp_dim b)
+{
+    return dim_same(a, b) || dim_prove(DIM_EQ, a, b) == DIM_TRUE;
+}
+
 static bool same_type(const tensor_meta *a, const tensor_meta *b)
 {
-    bool empty = false;
+    bool empty = false; /* nothing is asked of sizes: what a text says must follow from it */
     if (a->dtype != b->dtype || a->rank != b->rank || a->device.kind != b->device.kind ||
         a->device.index != b->device.index)
         return false;
     for (uint32_t d = 0; d < a->rank; d++) {
-        if (!dim_eq(a->sizes[d], b->sizes[d]))
+        if (!is_proven(a->sizes[d], b->sizes[d]))
             return false;
-        empty |= dim_is(a->sizes[d], 0);
+        empty |= dim_same_as(a->sizes[d], 0);
     }
     for (uint32_t d = 0; d < a->rank && !empty; d++) /* strides of sizes 0 and 1 mean nothing */
-        if (!dim_is(a->sizes[d], 1) && !dim_eq(a->strides[d], b->strides[d]))
+        if (!dim_same_as(a->sizes[d], 1) && !is_proven(a->strides[d], b->strides[d]))
             return false;
     return true;
 }
@@ -78,12 +84,16 @@ static bp_status note_metas(void *arg, node_id n, bp_tensor *const *results, uin
 {
     propagation *p = arg;
     arena_mark mark = arena_get_mark(&p->c->scratch);
+    if (graph_get(&p->gm->g, n)->op == BP_NODE_CALL_FUNCTION && p->numbers[n].sym)
+        graph_set_number(&p->gm->g, n, p->numbers[n]);
+    if (graph_get(&p->gm->g, n)->role == BP_ROLE_SYMINT)
+        return BP_OK;
     bp_status s = set_metas(p, n, results, nresults);
     arena_reset(&p->c->scratch, mark);
     return s;
 }
 
-bp_status graph_fake_inputs(bp_ctx *c, const bp_graph_module *gm, bp_tensor **inputs)
+static bp_status fake_inputs(bp_ctx *c, const bp_graph_module *gm, bp_tensor **inputs)
 {
     uint32_t i = 0;
     for (node_id n = gm->g.first; n; n = graph_get(&gm->g, n)->next) {
@@ -99,6 +109,14 @@ bp_status graph_fake_inputs(bp_ctx *c, const bp_graph_module *gm, bp_tensor **in
     return BP_OK;
 }
 
+bp_status graph_fake_inputs(bp_ctx *c, const bp_graph_module *gm, bp_tensor **inputs)
+{
+    sym_scope scope = sym_push(gm->g.syms, c);
+    bp_status s = fake_inputs(c, gm, inputs);
+    sym_pop(scope);
+    return s;
+}
+
 static void drop_tensors(bp_tensor **t, uint32_t n)
 {
     for (uint32_t i = 0; i < n && t; i++)
@@ -108,21 +126,25 @@ static void drop_tensors(bp_tensor **t, uint32_t n)
 
 static bp_status propagate(bp_ctx *c, bp_graph_module *gm, bool check)
 {
-    propagation p = {c, gm, check};
+    propagation p = {c, gm, NULL, check};
     dispatch_mode fake;
+    sym_scope scope = sym_push(gm->g.syms, c);
     uint32_t nin = graph_placeholders(&gm->g, NULL, 0), nout = graph_output_count(&gm->g);
     bp_tensor **inputs = calloc(nin + 1, sizeof(bp_tensor *)), **outputs = calloc(nout + 1, sizeof(bp_tensor *));
-    bp_status s = inputs && outputs ? graph_fake_inputs(c, gm, inputs) : ctx_nomem(c);
+    p.numbers = calloc(gm->g.nodes.len, sizeof *p.numbers);
+    bp_status s = inputs && outputs && p.numbers ? graph_fake_inputs(c, gm, inputs) : ctx_nomem(c);
     if (!s) {
         mode_init_fake(&fake);
         mode_push(c, &fake);
-        s = graph_run(c, gm, inputs, nin, outputs, nout, note_metas, &p);
+        s = run_telling_numbers(c, gm, inputs, nin, outputs, nout, note_metas, &p, p.numbers);
         mode_pop(c, &fake);
     }
     if (s)
         diag_while(&c->diag, "finding the shapes of graph \"%s\"", gm->name);
     drop_tensors(inputs, nin);
     drop_tensors(outputs, nout);
+    free(p.numbers);
+    sym_pop(scope);
     return s;
 }
 

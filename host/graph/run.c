@@ -1,10 +1,12 @@
 /* The interpreter: a graph, node by node through op_dispatch, so that the modes on the context's stack see each call.
  *
- * Each node has a slot: one tensor, a list of tensors, or a plain value (what an OP_ITEM row gives). A slot is emptied
- * behind its last user, so memory peaks where the program's does. */
+ * Each node has a slot: one tensor, a list of tensors, or a plain value (what an OP_ITEM row gives, a symbol that is an
+ * input). A slot is emptied behind its last user, so memory peaks where the program's does. Dims in arguments become
+ * what they are in this run (bind.c). */
 #include "host/graph/builtin.h"
-#include "host/graph/graph.h"
 #include "host/graph/higher.h"
+#include "host/graph/run.h"
+#include "host/graph/symbols.h"
 #include <string.h>
 
 enum slot_kind { SLOT_EMPTY, SLOT_TENSOR, SLOT_LIST, SLOT_VALUE };
@@ -29,6 +31,8 @@ typedef struct {
     bp_tensor **outputs;
     graph_on_node on_node;
     void *arg;
+    bp_dim *numbers;    /* by node id: NULL, or what calls that give integers gave */
+    binding syms;
     bool has_guess, other; /* of the arguments that are resolved */
     VEC(bp_tensor *) made; /* 0-d tensors made of numbers for the node that runs */
 } run;
@@ -84,6 +88,8 @@ static bp_dtype wrapped_dtype(const bp_value *v)
 /* A number where the schema says Tensor: a 0-d tensor that promotes as a number. */
 static bp_status wrap_number(run *r, const bp_value *v, bp_value *out)
 {
+    if (v->kind == BP_VALUE_INT && v->v.dim.sym)
+        return BP_OK; /* among fakes: the operator sees the symbol */
     num n = {NUM_INT, v->v.i, 0, 0};
     if (v->kind == BP_VALUE_FLOAT || v->kind == BP_VALUE_COMPLEX)
         n = (num){v->kind == BP_VALUE_FLOAT ? NUM_FLOAT : NUM_COMPLEX, 0, v->v.f[0], v->v.f[1]};
@@ -141,6 +147,9 @@ static bp_status resolve(run *r, const bp_value *v, bool wrap, bp_value *out)
         for (uint32_t i = 0; i < v->count; i++)
             TRY(resolve(r, &v->v.items[i], wrap, &items[i]));
         return BP_OK;
+    } else if (v->kind == BP_VALUE_INT && v->v.dim.sym) {
+        out->v.dim = binding_eval(&r->syms, v->v.dim);
+        TRY(r->c->diag.code);
     }
     bool number = out->kind >= BP_VALUE_BOOL && out->kind <= BP_VALUE_COMPLEX;
     return wrap && number ? wrap_number(r, &(bp_value){out->kind, 0, out->v}, out) : BP_OK;
@@ -217,13 +226,53 @@ static bp_status check_guess(run *r, const graph_node *n, const bp_value *args)
                     n->name);
 }
 
+/* The symbol that an item of a fake is. In an environment that is not the graph's: a new one of it. */
+static bp_dim item_symbol(run *r, const graph_node *n, const bp_tensor *t)
+{
+    sym_env *now = sym_current();
+    bool integer = !dtype_is_float(t->dtype) && !dtype_is_complex(t->dtype) && t->dtype != BP_BOOL;
+    if (!r->syms.syms || !n->number.sym || !integer)
+        return dim_const(0);
+    if (r->syms.itself || !now || now == r->syms.syms)
+        return n->number;
+    return sym_add_symbol(now, r->c, &(sym_symbol){.min = INT64_MIN, .max = INT64_MAX, .unbacked = true,
+                                                   .source = {.at = SYM_NO_SOURCE}});
+}
+
 static bool guess_item(run *r, const graph_node *n, const bp_value *args)
 {
     const bp_tensor *t = n->row->flags & OP_ITEM && n->row->schema->nargs == 1 ? arg_tensor(args, 0) : NULL;
     if (!t || !tensor_is_fake(t))
         return false;
-    r->slots[r->at] = (slot){.kind = SLOT_VALUE, .guessed = t->dtype};
+    bp_dim d = item_symbol(r, n, t);
+    if (d.sym)
+        r->slots[r->at] = (slot){.kind = SLOT_VALUE, .value = value_dim(d)};
+    else
+        r->slots[r->at] = (slot){.kind = SLOT_VALUE, .guessed = t->dtype};
     return true;
+}
+
+/* Among fakes of the graph's own environment what makes symbols gives what is written: another run of the rule would
+ * give new ones. */
+static bool makes_declared(const run *r, const graph_node *n)
+{
+    return r->syms.itself && r->syms.makes[r->at] && n->nmetas && n->row && !n->row->functional;
+}
+
+static bp_status give_declared(run *r, const graph_node *n)
+{
+    slot *s = &r->slots[r->at];
+    bool list = n->row->schema->nreturns > 1 || n->row->schema->returns[0].list;
+    *s = (slot){.kind = list ? SLOT_LIST : SLOT_TENSOR, .n = n->nmetas};
+    if (list && !(s->list = calloc(n->nmetas, sizeof(bp_tensor *))))
+        return ctx_nomem(r->c);
+    for (uint32_t i = 0; i < n->nmetas; i++) {
+        bp_tensor *t = tensor_new_fake(r->c, &n->metas[i]);
+        if (!t)
+            return r->c->diag.code;
+        *(list ? &s->list[i] : &s->one) = t;
+    }
+    return BP_OK;
 }
 
 static bp_status call_operator(run *r, const graph_node *n)
@@ -236,6 +285,8 @@ static bp_status call_operator(run *r, const graph_node *n)
         return BP_OK;
     if (r->has_guess)
         TRY(check_guess(r, n, args));
+    if (makes_declared(r, n))
+        return give_declared(r, n);
     k.args = args;
     k.nargs = n->row->schema->nargs;
     TRY(op_dispatch(r->c, &k));
@@ -305,6 +356,12 @@ static bp_status take_input(run *r, const graph_node *n)
         return ctx_fail(r->c, BP_INVALID_ARGUMENT, "graph \"%s\" needs an input for \"%s\", and got %u inputs",
                         r->gm->name, n->name, r->ninputs);
     bp_tensor *t = r->inputs[r->next_input++];
+    TRY(binding_check_input(&r->syms, r->at, t));
+    if (n->role == BP_ROLE_SYMINT && t) {
+        r->slots[r->at] = (slot){.kind = SLOT_VALUE, .n = 1, .one = tensor_ref(t)};
+        r->slots[r->at].value = value_dim(binding_eval(&r->syms, n->number));
+        return r->c->diag.code;
+    }
     set_tensor(&r->slots[r->at], t ? tensor_ref(t) : NULL);
     return BP_OK;
 }
@@ -324,13 +381,32 @@ static bp_status take_constant(run *r, const graph_node *n)
     return BP_OK;
 }
 
+/* A number as a result: an i64 tensor of no dimensions. */
+static bp_status give_number(run *r, bp_dim d, bp_tensor **out)
+{
+    tensor_meta m = symint_meta();
+    *out = d.sym ? tensor_new_fake(r->c, &m) : tensor_new(r->c, &m);
+    if (!*out)
+        return r->c->diag.code;
+    if (!d.sym)
+        *(int64_t *)tensor_ptr(*out) = d.value;
+    return BP_OK;
+}
+
 static bp_status give_outputs(run *r, const graph_node *n)
 {
     const bp_value *list = &n->args[0];
     for (uint32_t i = 0; i < list->count; i++) {
         const bp_value *v = &list->v.items[i];
         const slot *s = v->kind == BP_VALUE_NODE ? &r->slots[v->v.node] : NULL;
-        if (s && s->kind != SLOT_TENSOR)
+        bool number = s && s->kind == SLOT_VALUE && !s->one && !s->guessed && s->value.kind == BP_VALUE_INT;
+        if (number || v->kind == BP_VALUE_INT) {
+            bp_dim d = number ? s->value.v.dim : binding_eval(&r->syms, v->v.dim);
+            TRY(r->c->diag.code);
+            TRY(give_number(r, d, &r->outputs[i]));
+            continue;
+        }
+        if (s && s->kind != SLOT_TENSOR && !s->one)
             return ctx_fail(r->c, BP_INVALID_ARGUMENT, "output %u of graph \"%s\" is no tensor", i, r->gm->name);
         r->outputs[i] = s && s->one ? tensor_ref(s->one) : NULL;
     }
@@ -348,11 +424,25 @@ static bp_status run_node(run *r)
     }
 }
 
+/* Behind a node: numbers and symbols that it made. */
+static bp_status learn(run *r)
+{
+    const slot *s = &r->slots[r->at];
+    bool number = s->kind == SLOT_VALUE && !s->guessed && s->value.kind == BP_VALUE_INT;
+    if (number && r->numbers)
+        r->numbers[r->at] = s->value.v.dim;
+    if (!r->syms.makes || !r->syms.makes[r->at])
+        return BP_OK;
+    return binding_learn(&r->syms, r->at, slot_tensors(s), s->n, number ? &s->value.v.dim : NULL);
+}
+
 static bp_status run_nodes(run *r)
 {
     for (r->at = r->g->first; r->at; r->at = graph_get(r->g, r->at)->next) {
         const graph_node *n = graph_get(r->g, r->at);
         bp_status s = run_node(r);
+        if (!s)
+            s = learn(r);
         if (!s && r->on_node && n->op != BP_NODE_OUTPUT)
             s = r->on_node(r->arg, r->at, slot_tensors(&r->slots[r->at]), r->slots[r->at].n);
         if (s) {
@@ -375,8 +465,31 @@ static void find_last_uses(run *r)
         graph_each_input(r->g, r->at, note_last, r);
 }
 
+/* With fakes of the graph's environment and no other, that is the current one. */
+static bp_status run_bound(run *r)
+{
+    TRY(binding_init(&r->syms, r->c, r->gm, r->inputs, r->ninputs));
+    bool alone = r->syms.itself && !sym_current();
+    sym_scope scope = {0};
+    if (alone)
+        scope = sym_push(r->syms.syms, r->c);
+    find_last_uses(r);
+    bp_status s = run_nodes(r);
+    if (alone)
+        sym_pop(scope);
+    binding_fini(&r->syms);
+    return s;
+}
+
 bp_status graph_run(bp_ctx *c, const bp_graph_module *gm, bp_tensor *const *inputs, uint32_t ninputs,
                     bp_tensor **outputs, uint32_t noutputs, graph_on_node on_node, void *arg)
+{
+    return run_telling_numbers(c, gm, inputs, ninputs, outputs, noutputs, on_node, arg, NULL);
+}
+
+bp_status run_telling_numbers(bp_ctx *c, const bp_graph_module *gm, bp_tensor *const *inputs, uint32_t ninputs,
+                              bp_tensor **outputs, uint32_t noutputs, graph_on_node on_node, void *arg,
+                              bp_dim *numbers)
 {
     for (uint32_t i = 0; i < noutputs; i++)
         outputs[i] = NULL;
@@ -387,16 +500,14 @@ bp_status graph_run(bp_ctx *c, const bp_graph_module *gm, bp_tensor *const *inpu
         return ctx_fail(c, BP_INVALID_ARGUMENT, "graph \"%s\" has %u outputs, room was given for %u", gm->name,
                         graph_output_count(&gm->g), noutputs);
     run r = {.c = c, .gm = gm, .g = &gm->g, .inputs = inputs, .ninputs = ninputs, .outputs = outputs,
-             .on_node = on_node, .arg = arg};
+             .on_node = on_node, .arg = arg, .numbers = numbers};
     const char *file = c->site_file;
     int32_t line = c->site_line;
     r.slots = calloc(gm->g.nodes.len, sizeof *r.slots);
     r.last_use = calloc(gm->g.nodes.len, sizeof *r.last_use);
     bp_status s = r.slots && r.last_use ? BP_OK : ctx_nomem(c);
-    if (!s) {
-        find_last_uses(&r);
-        s = run_nodes(&r);
-    }
+    if (!s)
+        s = run_bound(&r);
     for (uint32_t i = 0; i < gm->g.nodes.len && r.slots; i++)
         empty_slot(&r.slots[i]);
     for (uint32_t i = 0; s && i < noutputs; i++) {

@@ -13,6 +13,7 @@ const char *text_role(int32_t role)
     case BP_ROLE_PARAMETER: return "parameter";
     case BP_ROLE_BUFFER: return "buffer";
     case BP_ROLE_CONSTANT: return "constant";
+    case BP_ROLE_SYMINT: return "symint";
     default: return "user";
     }
 }
@@ -45,28 +46,40 @@ void text_quote(buf *out, const char *s)
 
 /* -- types --------------------------------------------------------------------------------------------------------- */
 
-bool text_is_contiguous(uint32_t rank, const bp_dim *sizes, const bp_dim *strides)
+bool text_strides(bp_ctx *c, uint32_t rank, const bp_dim *sizes, bp_dim *strides)
 {
-    int64_t expected = 1;
+    bp_dim expected = dim_const(1);
     for (uint32_t d = rank; d-- > 0;) {
-        if (strides[d].value != expected)
-            return false;
-        expected *= sizes[d].value > 1 ? sizes[d].value : 1;
+        strides[d] = expected;
+        if (sizes[d].sym || sizes[d].value > 1)
+            expected = dim_mul(c, expected, sizes[d]);
     }
-    return true;
+    return ctx_ok(c);
+}
+
+static bool needs_no_strides(const tensor_meta *m)
+{
+    bp_dim expected[TENSOR_MAX_RANK];
+    bp_ctx quiet = {0};
+    bool same = text_strides(&quiet, m->rank, m->sizes, expected);
+    for (uint32_t d = 0; same && d < m->rank; d++)
+        same = dim_same(m->strides[d], expected[d]);
+    return same;
 }
 
 static void add_dims(buf *out, const bp_dim *d, uint32_t n)
 {
-    for (uint32_t i = 0; i < n; i++)
-        buf_printf(out, "%s%lld", i ? ", " : "", (long long)d[i].value);
+    for (uint32_t i = 0; i < n; i++) {
+        buf_puts(out, i ? ", " : "");
+        print_dim(out, d[i]);
+    }
 }
 
 void graph_print_type(const tensor_meta *m, buf *out)
 {
     buf_printf(out, "%s[", dtype_get(m->dtype)->brief);
     add_dims(out, m->sizes, m->rank);
-    if (!text_is_contiguous(m->rank, m->sizes, m->strides)) {
+    if (!needs_no_strides(m)) {
         buf_puts(out, "; ");
         add_dims(out, m->strides, m->rank);
     }
@@ -77,6 +90,12 @@ void graph_print_type(const tensor_meta *m, buf *out)
 
 static void add_types(buf *out, const graph_node *n)
 {
+    if (n->number.sym) {
+        buf_puts(out, ": Sym(");
+        print_dim(out, n->number);
+        buf_putc(out, ')');
+        return;
+    }
     if (!n->metas)
         return;
     bool list = n->nmetas != 1;
@@ -116,7 +135,7 @@ static void add_value(const writer *w, const bp_value *v)
     switch (v->kind) {
     case BP_VALUE_NODE: buf_printf(out, "%%%s", graph_get(&w->gm->g, v->v.node)->name); return;
     case BP_VALUE_BOOL: buf_puts(out, v->v.i ? "True" : "False"); return;
-    case BP_VALUE_INT: buf_printf(out, "%lld", (long long)v->v.dim.value); return;
+    case BP_VALUE_INT: print_dim(out, v->v.dim); return;
     case BP_VALUE_FLOAT: buf_double(out, v->v.f[0]); return;
     case BP_VALUE_COMPLEX:
         buf_puts(out, "complex(");
@@ -199,9 +218,48 @@ static void add_node(const writer *w, const graph_node *n)
     buf_putc(w->out, '\n');
 }
 
+/* -- symbols ------------------------------------------------------------------------------------------------------- */
+
+const char *const text_origins[3] = {"given", "fact", "assert"};
+
+static void add_bound(buf *out, int64_t v)
+{
+    if (v == INT64_MIN || v == INT64_MAX)
+        buf_puts(out, v < 0 ? "-inf" : "inf");
+    else
+        buf_printf(out, "%lld", (long long)v);
+}
+
+static void add_symbols(const writer *w)
+{
+    const sym_env *e = w->gm->g.syms;
+    buf *out = w->out;
+    for (uint32_t k = 0; e && k < sym_symbol_count(e); k++) {
+        const sym_symbol *s = sym_symbol_at(e, k);
+        buf_pad(out, 2 * w->depth, ' ');
+        buf_printf(out, "  symbol %s in [", s->name);
+        add_bound(out, s->min);
+        buf_puts(out, ", ");
+        add_bound(out, s->max);
+        if (s->unbacked)
+            buf_puts(out, "] unbacked\n");
+        else
+            buf_printf(out, "] hint %lld\n", (long long)s->hint);
+    }
+    for (uint32_t i = 0; e && i < sym_fact_count(e); i++) {
+        const sym_fact *f = sym_fact_at(e, i);
+        buf_pad(out, 2 * w->depth, ' ');
+        buf_printf(out, "  %s ", text_origins[f->origin]);
+        print_dim(out, f->holds);
+        buf_putc(out, '\n');
+    }
+}
+
 static void add_graph(const bp_graph_module *gm, const char *name, uint32_t depth, buf *out)
 {
     writer w = {gm, out, depth};
+    print_scope scope;
+    print_begin(&scope, &gm->g);
     buf_pad(out, 2 * depth, ' ');
     buf_puts(out, "graph ");
     if (text_is_plain_name(name))
@@ -209,6 +267,7 @@ static void add_graph(const bp_graph_module *gm, const char *name, uint32_t dept
     else
         text_quote(out, name);
     buf_puts(out, " {\n");
+    add_symbols(&w);
     for (node_id n = gm->g.first; n; n = graph_get(&gm->g, n)->next)
         add_node(&w, graph_get(&gm->g, n));
     for (node_id n = gm->subs.len ? gm->g.first : 0; n; n = graph_get(&gm->g, n)->next) {
@@ -219,6 +278,7 @@ static void add_graph(const bp_graph_module *gm, const char *name, uint32_t dept
     }
     buf_pad(out, 2 * depth, ' ');
     buf_puts(out, "}\n");
+    print_end(&scope);
 }
 
 void graph_print_text(const bp_graph_module *gm, buf *out)

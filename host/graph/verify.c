@@ -1,26 +1,14 @@
 /* The verifier: what every graph must be, whoever built or edited it. An error names the node.
  *
  * It trusts nothing but that ids lie in the node table, so that it can be run on a graph that a pass has spoiled. */
-#include "host/graph/graph.h"
 #include "host/graph/higher.h"
 #include "host/graph/namer.h"
+#include "host/graph/verify.h"
 #include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
 
-typedef struct { uint32_t count; node_id last; uint64_t sum; } edges; /* last: the user that was counted last */
-
-typedef struct {
-    bp_ctx *c;
-    const bp_graph_module *gm;
-    const graph *g;
-    uint32_t *rank; /* position in program order from 1; 0: not in it */
-    edges *found;   /* users that arguments show, by node */
-    node_id at;
-    bp_status status;
-} verifier;
-
-BP_PRINTF(2, 3) static bp_status fault(verifier *v, const char *fmt, ...)
+bp_status verify_fault(verifier *v, const char *fmt, ...)
 {
     char text[600];
     va_list ap;
@@ -52,7 +40,7 @@ static bp_status check_list(verifier *v)
         v->at = n;
         v->rank[n] = ++count;
         if (v->g->nodes.at[n].prev != before)
-            return fault(v, "the node before it is %u, its link says %u", before, v->g->nodes.at[n].prev);
+            return verify_fault(v, "the node before it is %u, its link says %u", before, v->g->nodes.at[n].prev);
     }
     if (before != v->g->last || count != v->g->live)
         return ctx_fail(v->c, BP_INTERNAL, "graph \"%s\" counts %u nodes and has %u", v->gm->name, v->g->live, count);
@@ -65,14 +53,14 @@ static void check_input(void *arg, node_id n)
 {
     verifier *v = arg;
     if (n == 0 || n >= v->g->nodes.len || !v->rank[n]) {
-        fault(v, "an argument names node %u, which is not in the graph", n);
+        verify_fault(v, "an argument names node %u, which is not in the graph", n);
         return;
     }
     const graph_node *in = graph_get(v->g, n);
     if (v->rank[n] >= v->rank[v->at])
-        fault(v, "its argument \"%s\" comes after it", in->name);
+        verify_fault(v, "its argument \"%s\" comes after it", in->name);
     if (in->op == BP_NODE_OUTPUT)
-        fault(v, "its argument is the graph's output");
+        verify_fault(v, "its argument is the graph's output");
     edges *e = &v->found[n];
     if (e->last == v->at)
         return;
@@ -92,8 +80,8 @@ static bp_status check_users(verifier *v, const graph_node *n)
     }
     const edges *found = &v->found[v->at];
     if (recorded.count != found->count)
-        return fault(v, "it records %u users and has %u", recorded.count, found->count);
-    return recorded.sum == found->sum ? BP_OK : fault(v, "it records others as its users than use it");
+        return verify_fault(v, "it records %u users and has %u", recorded.count, found->count);
+    return recorded.sum == found->sum ? BP_OK : verify_fault(v, "it records others as its users than use it");
 }
 
 static bp_status check_metas(verifier *v, const graph_node *n)
@@ -101,12 +89,12 @@ static bp_status check_metas(verifier *v, const graph_node *n)
     for (uint32_t i = 0; i < n->nmetas; i++) {
         const tensor_meta *m = &n->metas[i];
         if (m->dtype <= BP_DTYPE_UNSET || m->dtype >= BP_DTYPE_END)
-            return fault(v, "result %u has no data type", i);
+            return verify_fault(v, "result %u has no data type", i);
         if (m->rank > TENSOR_MAX_RANK)
-            return fault(v, "result %u has %u dimensions, %d at most", i, m->rank, TENSOR_MAX_RANK);
+            return verify_fault(v, "result %u has %u dimensions, %d at most", i, m->rank, TENSOR_MAX_RANK);
         for (uint32_t d = 0; d < m->rank; d++)
-            if (m->sizes[d].value < 0 || m->strides[d].value < 0)
-                return fault(v, "result %u has size %lld with stride %lld in dimension %u", i,
+            if ((!m->sizes[d].sym && m->sizes[d].value < 0) || (!m->strides[d].sym && m->strides[d].value < 0))
+                return verify_fault(v, "result %u has size %lld with stride %lld in dimension %u", i,
                              (long long)m->sizes[d].value, (long long)m->strides[d].value, d);
     }
     return BP_OK;
@@ -115,11 +103,11 @@ static bp_status check_metas(verifier *v, const graph_node *n)
 static bp_status check_place(verifier *v, const graph_node *n)
 {
     if (!n->name || !namer_is_identifier(n->name))
-        return fault(v, "its name is no identifier");
+        return verify_fault(v, "its name is no identifier");
     if (graph_find(v->g, n->name) != v->at)
-        return fault(v, "its name is not unique");
+        return verify_fault(v, "its name is not unique");
     if (!n->target)
-        return fault(v, "it has no target");
+        return verify_fault(v, "it has no target");
     graph_each_input(v->g, v->at, check_input, v);
     TRY(v->status);
     return check_metas(v, n);
@@ -141,7 +129,7 @@ static bp_status check_fit(verifier *v, const schema_arg *arg, const bp_value *v
     const graph_node *from = value->kind == BP_VALUE_NODE ? graph_get(v->g, value->v.node) : NULL;
     bool is_graph = from && from->op == BP_NODE_GET_ATTR && gm_sub(v->gm, from->name);
     if (from && is_graph != (arg->ty.type == TYPE_GRAPH))
-        return fault(v, is_graph ? "argument \"%s\" of %s is a graph" : "argument \"%s\" of %s must be a graph",
+        return verify_fault(v, is_graph ? "argument \"%s\" of %s is a graph" : "argument \"%s\" of %s must be a graph",
                      arg->name, graph_get(v->g, v->at)->target);
     if (list && arg->ty.type == TYPE_TENSOR && arg->ty.list)
         return BP_OK;
@@ -149,7 +137,7 @@ static bp_status check_fit(verifier *v, const schema_arg *arg, const bp_value *v
         return BP_OK;
     buf type = {0};
     schema_print_type(&arg->ty, &type);
-    fault(v, "argument \"%s\" of %s must be %s%s", arg->name, graph_get(v->g, v->at)->target, buf_text(&type),
+    verify_fault(v, "argument \"%s\" of %s must be %s%s", arg->name, graph_get(v->g, v->at)->target, buf_text(&type),
           list ? ", and got a list of tensors: take one with getitem" : "");
     buf_fini(&type);
     return v->status;
@@ -160,12 +148,12 @@ static bp_status check_keyword(verifier *v, const graph_node *n, uint32_t k)
     const schema *s = n->row->schema;
     int32_t i = schema_find(s, n->kwargs[k].name);
     if (i < 0)
-        return fault(v, "%s has no argument \"%s\"", n->target, n->kwargs[k].name);
+        return verify_fault(v, "%s has no argument \"%s\"", n->target, n->kwargs[k].name);
     if ((uint32_t)i < n->nargs)
-        return fault(v, "argument \"%s\" of %s is given twice", n->kwargs[k].name, n->target);
+        return verify_fault(v, "argument \"%s\" of %s is given twice", n->kwargs[k].name, n->target);
     for (uint32_t j = 0; j < k; j++)
         if (!strcmp(n->kwargs[j].name, n->kwargs[k].name))
-            return fault(v, "argument \"%s\" of %s is given twice", n->kwargs[k].name, n->target);
+            return verify_fault(v, "argument \"%s\" of %s is given twice", n->kwargs[k].name, n->target);
     return check_fit(v, &s->args[i], &n->kwargs[k].value);
 }
 
@@ -185,8 +173,8 @@ static bp_status check_higher(verifier *v, const graph_node *n)
     char why[300];
     higher_call h;
     if (!higher_of_node(v->gm, n, &h))
-        return fault(v, "%s takes its graphs and lists by position, lists written out", n->target);
-    return higher_fits(n->row, &h, why, sizeof why) ? BP_OK : fault(v, "%s: %s", n->target, why);
+        return verify_fault(v, "%s takes its graphs and lists by position, lists written out", n->target);
+    return higher_fits(n->row, &h, why, sizeof why) ? BP_OK : verify_fault(v, "%s: %s", n->target, why);
 }
 
 static bp_status check_call(verifier *v, const graph_node *n)
@@ -195,18 +183,18 @@ static bp_status check_call(verifier *v, const graph_node *n)
     if (graph_is_builtin(n->target, &builtin))
         return BP_OK;
     if (!n->row)
-        return fault(v, "unknown operator \"%s\"", n->target);
+        return verify_fault(v, "unknown operator \"%s\"", n->target);
     const schema *s = n->row->schema;
     uint32_t positional = s->nargs - s->nkwarg_only;
     if (n->nargs > positional)
-        return fault(v, "%s takes %u positional arguments, got %u", n->target, positional, n->nargs);
+        return verify_fault(v, "%s takes %u positional arguments, got %u", n->target, positional, n->nargs);
     for (uint32_t i = 0; i < n->nargs; i++)
         TRY(check_fit(v, &s->args[i], &n->args[i]));
     for (uint32_t k = 0; k < n->nkwargs; k++)
         TRY(check_keyword(v, n, k));
     for (uint32_t i = 0; i < s->nargs; i++)
         if (!s->args[i].has_default && !is_given(n, i))
-            return fault(v, "argument \"%s\" of %s is missing", s->args[i].name, n->target);
+            return verify_fault(v, "argument \"%s\" of %s is missing", s->args[i].name, n->target);
     return n->row->flags & OP_HIGHER ? check_higher(v, n) : BP_OK;
 }
 
@@ -215,15 +203,16 @@ static bp_status check_call(verifier *v, const graph_node *n)
 static bp_status check_output(verifier *v, const graph_node *n)
 {
     if (v->at != v->g->last)
-        return fault(v, "an output must be the last node");
+        return verify_fault(v, "an output must be the last node");
     if (n->nargs != 1 || n->args[0].kind != BP_VALUE_LIST || n->nkwargs)
-        return fault(v, "an output must have one argument, the list of results");
+        return verify_fault(v, "an output must have one argument, the list of results");
     for (uint32_t i = 0; i < n->args[0].count; i++) {
         const bp_value *item = &n->args[0].v.items[i];
-        if (item->kind != BP_VALUE_NODE && item->kind != BP_VALUE_NONE)
-            return fault(v, "result %u must be a node or None", i);
+        bool symbol = item->kind == BP_VALUE_INT && item->v.dim.sym;
+        if (item->kind != BP_VALUE_NODE && item->kind != BP_VALUE_NONE && !symbol)
+            return verify_fault(v, "result %u must be a node, a symbol or None", i);
         if (gives_list(v->g, item))
-            return fault(v, "result %u is a list of tensors: take one with getitem", i);
+            return verify_fault(v, "result %u is a list of tensors: take one with getitem", i);
     }
     return BP_OK;
 }
@@ -234,18 +223,18 @@ static bp_status check_node(verifier *v)
     TRY(check_place(v, n));
     switch (n->op) {
     case BP_NODE_PLACEHOLDER:
-        if (n->role < BP_ROLE_USER || n->role > BP_ROLE_CONSTANT)
-            return fault(v, "a placeholder must have a role, got %d", n->role);
-        return n->nargs || n->nkwargs ? fault(v, "a placeholder has no arguments") : BP_OK;
+        if (n->role < BP_ROLE_USER || n->role > BP_ROLE_SYMINT)
+            return verify_fault(v, "a placeholder must have a role, got %d", n->role);
+        return n->nargs || n->nkwargs ? verify_fault(v, "a placeholder has no arguments") : BP_OK;
     case BP_NODE_GET_ATTR:
         if (gm_sub(v->gm, n->name))
             TRY(graph_verify(v->c, gm_sub(v->gm, n->name)));
         else if (!gm_constant(v->gm, n->name))
-            return fault(v, "its constant has no value: its text lacks data");
-        return n->nargs || n->nkwargs ? fault(v, "a get_attr has no arguments") : BP_OK;
+            return verify_fault(v, "its constant has no value: its text lacks data");
+        return n->nargs || n->nkwargs ? verify_fault(v, "a get_attr has no arguments") : BP_OK;
     case BP_NODE_CALL_FUNCTION: return check_call(v, n);
     case BP_NODE_OUTPUT: return check_output(v, n);
-    default: return fault(v, "its opcode %d is none", n->op);
+    default: return verify_fault(v, "its opcode %d is none", n->op);
     }
 }
 
@@ -256,6 +245,7 @@ static bp_status check_all(verifier *v)
         TRY(check_node(v));
     for (v->at = v->g->first; v->at; v->at = graph_get(v->g, v->at)->next)
         TRY(check_users(v, graph_get(v->g, v->at)));
+    TRY(verify_symbols(v));
     if (!graph_output_node(v->g))
         return ctx_fail(v->c, BP_INVALID_ARGUMENT, "graph \"%s\" has no output", v->gm->name);
     return BP_OK;

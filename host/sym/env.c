@@ -201,6 +201,13 @@ bool sym_ends_well(sym_env *e, bp_ctx *c, const char *sign, bp_dim a, bp_dim b)
     return !f;
 }
 
+bool sym_restore(sym_env *e, bp_ctx *c, bp_dim condition, enum sym_origin origin)
+{
+    bool holds = !e->fail && sym_record(e, c, sym_ex_of(condition), origin);
+    e->contradiction = false;
+    return sym_ends_well(e, c, "of", condition, condition) && holds;
+}
+
 bool sym_assume(sym_env *e, bp_ctx *c, bp_dim condition, enum sym_origin origin)
 {
     sym_ex x = sym_plain(e, sym_ex_of(condition));
@@ -301,6 +308,11 @@ uint32_t sym_symbol_of(const sym_env *e, bp_dim d)
 {
     const sym_node *n = sym_at(e, d.sym);
     return d.sym && sym_belongs(e, d) && n->kind == SYM_SYMBOL ? n->n : UINT32_MAX;
+}
+
+bool sym_is_dim(const sym_env *e, bp_dim d)
+{
+    return sym_belongs(e, d);
 }
 
 bp_dim sym_dim_of(const sym_env *e, uint32_t k)

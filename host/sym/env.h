@@ -56,6 +56,7 @@ const sym_symbol *sym_symbol_at(const sym_env *e, uint32_t k);
 bp_dim sym_add_symbol(sym_env *e, bp_ctx *c, const sym_symbol *s);
 /* The number of the symbol that d is, alone; UINT32_MAX: it is a constant, or a larger expression. */
 uint32_t sym_symbol_of(const sym_env *e, bp_dim d);
+bool sym_is_dim(const sym_env *e, bp_dim d);          /* false: its number is none of the environment's */
 bp_dim sym_dim_of(const sym_env *e, uint32_t k);      /* with its hint */
 void sym_set_source(sym_env *e, uint32_t k, sym_source s);
 /* Calls each for every symbol in d, in order of their numbers, once. */
@@ -68,6 +69,8 @@ const sym_fact *sym_fact_at(const sym_env *e, uint32_t i);
 void sym_set_tag(sym_env *e, uint32_t tag);
 /* Says that a condition holds (a mark's bounds, a graph's header). False: it contradicts what is known. */
 bool sym_assume(sym_env *e, bp_ctx *c, bp_dim condition, enum sym_origin origin);
+/* The same, and it is kept as it is written, even if it follows from what is known: for who reads facts back. */
+bool sym_restore(sym_env *e, bp_ctx *c, bp_dim condition, enum sym_origin origin);
 /* What a dim is by the equalities that are known: s1 == s0 makes s1 an s0, s0 == 5 makes s0 the constant 5. */
 bp_dim sym_simplify(sym_env *e, bp_ctx *c, bp_dim d);
 /* Inclusive bounds of d that are known. */

@@ -126,6 +126,7 @@ static void count_case(golden_case *k, golden_counts *n, const json_t *j, golden
     n->eagerly += k->eagerly;
     n->decomposed += k->decomposed;
     n->by_data += k->by_data;
+    n->symbolic += k->symbolic;
     n->by_wider += v == CASE_BY_WIDER;
     n->by_nodes += v == CASE_BY_NODES;
     n->defined += v == CASE_DEFINED;
@@ -279,6 +280,9 @@ void golden_summary(const golden_counts *n, const golden_options *o)
     if (o->check_fake)
         say(o, "%llu compared with a run on fakes to the end, %llu until a size depended on data",
             (unsigned long long)(n->passed - n->by_data), (unsigned long long)n->by_data);
+    if (o->symbolic)
+        say(o, "%llu kept symbols in the sizes of results, %llu have a size that depends on data",
+            (unsigned long long)n->symbolic, (unsigned long long)n->by_data);
     if (n->by_wider)
         say(o, "%llu of the passed by wider type", (unsigned long long)n->by_wider);
     if (n->by_nodes)

@@ -9,6 +9,7 @@ typedef struct {
     bool check_fake;       /* also what the shape rules say of each call, strides and sharing too; gradients on fakes */
     bool functionalize;    /* each case runs as a captured function on the eager backend; inputs written are compared */
     bool round_trip;       /* graphs: printed to canonical text, read back and printed again, nothing changes */
+    bool symbolic;         /* graphs: with symbols for the sizes of inputs, beside the static ones */
     bool passes;           /* graphs: all passes run on each first */
     int32_t decompose;     /* 1: operator cases by their decompositions; 2: these decomposed too, down to core ATen */
     bool check_strides;    /* also strides against those that PyTorch recorded */
@@ -35,6 +36,7 @@ typedef struct {
     uint64_t defined;      /* of the passed: by what defines them, where values are not comparable */
     uint64_t turned;       /* of the passed: gradients by factors of another sign than the recorded ones */
     uint64_t by_differences; /* of the passed: the recorded gradient is none, as differences of the graph show */
+    uint64_t symbolic;     /* of the passed: some result has a size that is a symbol */
     uint64_t by_data;      /* of the passed: a size depends on data, and the run on fakes ended there */
     uint64_t gradients;    /* of the passed: recorded gradients that were not looked at */
     golden_derivatives *derivatives; /* which rows were checked; NULL unless that was asked for */

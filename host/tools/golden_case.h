@@ -22,6 +22,7 @@ typedef struct {
     bool widen;                 /* read float32 as float64: the case in a wider type */
     bool eagerly;               /* a captured case that declined */
     bool decomposed;            /* the case's operator ran by its parts */
+    bool symbolic;              /* some result has a size that is still a symbol */
     bool by_data;               /* its run on fakes ended where a size depends on data */
     char error[600];            /* why the case cannot be read; "" when it can */
 } golden_case;
@@ -103,6 +104,11 @@ typedef struct {
 } golden_call;
 /* *eagerly: the function declined, and ran as it is. */
 bp_status golden_run_captured(bp_ctx *c, const golden_call *k, bool *eagerly);
+/* -- golden_symbolic.c -- */
+/* Gives the inputs of gm symbols for sizes, finds the types of all nodes, and holds them against those of `fixed`, the
+ * same graph, which gets them too. The call says the recorded inputs. why: what is wrong. */
+bool golden_check_symbolic(golden_case *k, const golden_call *call, bp_graph_module *gm, bp_graph_module *fixed,
+                           buf *why);
 /* -- golden_grad_fake.c -- */
 /* A gradient case: outputs (by number) with their gradients, inputs, and the gradients that these got. */
 typedef struct {

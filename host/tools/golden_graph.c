@@ -338,6 +338,18 @@ static bool judge_fake(graph_case *r, const json_t *j, buf *why)
     return ok;
 }
 
+/* With symbols for sizes; the run that follows is of that graph. */
+static bool judge_symbolic(graph_case *r, const json_t *j, buf *why)
+{
+    golden_case fixed_case = {.c = r->k->c, .o = r->k->o, .file = r->k->file, .line = r->k->line};
+    graph_case fixed = {.k = &fixed_case};
+    golden_call call = {.gm = r->gm, .inputs = r->inputs.at, .ninputs = r->inputs.len};
+    bool ok = build(&fixed, j) && golden_check_symbolic(r->k, &call, r->gm, fixed.gm, why);
+    graph_case_fini(&fixed);
+    golden_case_fini(&fixed_case);
+    return ok;
+}
+
 static golden_verdict judge_case(graph_case *r, const json_t *j, buf *why)
 {
     judge g = {.why = why};
@@ -406,7 +418,11 @@ static golden_verdict run_built(graph_case *r, const json_t *j, buf *why)
     golden_call call = {.gm = r->gm, .inputs = r->inputs.at, .ninputs = r->inputs.len};
     if (r->k->o->grad)
         return graph_verify(r->k->c, r->gm) ? golden_judge_error(r->k, why) : golden_run_grad(r->k, &call, j, why);
-    if (!find_kinds(r) || graph_verify(r->k->c, r->gm) || run_passes(r) || execute(r, why, &wrong))
+    if (!find_kinds(r) || graph_verify(r->k->c, r->gm))
+        return golden_judge_error(r->k, why);
+    if (r->k->o->symbolic && !judge_symbolic(r, j, why))
+        return CASE_FAILED;
+    if (run_passes(r) || execute(r, why, &wrong))
         return golden_judge_error(r->k, why);
     if (wrong || (r->k->o->round_trip && !judge_text(r, why)))
         return CASE_FAILED;

@@ -6,3 +6,4 @@ libhost_la_SOURCES += \
 libhost_la_SOURCES += %D%/golden_derivative.c %D%/golden_derivative.h %D%/golden_derivative.def
 libhost_la_SOURCES += %D%/golden_partition.c %D%/golden_point.c %D%/golden_point.h
 libhost_la_SOURCES += %D%/golden_grad_fake.c
+libhost_la_SOURCES += %D%/golden_symbolic.c

@@ -88,7 +88,7 @@ static const struct { void (*spoil)(bp_graph_module *gm); const char *node, *wor
     {unknown_op, "\"mul\"", "unknown operator \"aten.no.such\""},
     {two_outputs, "\"output\"", "an output must be the last node"},
     {output_twice, "\"output\"", "one argument, the list of results"},
-    {output_number, "\"output\"", "result 0 must be a node or None"},
+    {output_number, "\"output\"", "result 0 must be a node, a symbol or None"},
     {bare_output, "\"output\"", "one argument, the list of results"},
     {no_output, "\"g\"", "has no output"},
     {no_constant, "\"k\"", "its constant has no value"},
