@@ -54,11 +54,9 @@ static sym_ex plain_condition(sym_env *e, const sym_node *n)
     }
 }
 
-static sym_ex derive(sym_env *e, const sym_node *n, sym_ex x)
+/* By what its parts are, though its own range may be one number. */
+static sym_ex by_parts(sym_env *e, const sym_node *n, sym_ex x)
 {
-    sym_range r = sym_range_of(e, x);
-    if (sym_range_one(r))
-        return sym_ex_const(r.min);
     switch (n->kind) {
     case SYM_SYMBOL: return e->replaced.at[n->n].id == x.id ? x : sym_plain(e, e->replaced.at[n->n]);
     case SYM_SUM: return plain_sum(e, n);
@@ -69,6 +67,12 @@ static sym_ex derive(sym_env *e, const sym_node *n, sym_ex x)
     case SYM_MAX: return plain_pair(e, n, x);
     default: return plain_condition(e, n);
     }
+}
+
+static sym_ex derive(sym_env *e, const sym_node *n, sym_ex x)
+{
+    sym_range r = sym_range_of(e, x);
+    return sym_range_one(r) ? sym_ex_const(r.min) : by_parts(e, n, x);
 }
 
 sym_ex sym_plain(sym_env *e, sym_ex x)
@@ -330,7 +334,7 @@ static bool take_again(sym_env *e, sym_ex x)
     const sym_node *n = sym_at(e, x.id);
     if (!x.id || !sym_is_condition(n->kind))
         return true;
-    sym_ex a = sym_plain(e, n->a), k = sym_ex_const(n->k);
+    sym_ex a = by_parts(e, sym_at(e, n->a.id), n->a), k = sym_ex_const(n->k);
     if (sym_ex_same(a, n->a) || e->fail)
         return true;
     switch (n->kind) {

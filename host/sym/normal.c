@@ -2,7 +2,7 @@
  *
  * Division and remainder floor. With k and m integers other than 0, and q an integer polynomial:
  * (k*q + r)//k = q + r//k; (m*a)//(m*b) = a//b; (k*x + e)//(k*n) = x//n and Mod(k*x + e, k*n) = k*Mod(x, n) + e for
- * 0 <= e < k; (x//m)//n = x//(m*n) for positive m, n. */
+ * 0 <= e < k; (x//m)//n = x//(m*n) for positive m, n; a//-b = (-a)//b and Mod(a, -b) = -Mod(-a, b). */
 #include "host/sym/expr.h"
 #include "sdk/base/checked.h"
 
@@ -98,7 +98,7 @@ static void reduce(sym_env *e, sym_poly *a, sym_poly *b, uint32_t *mono, int64_t
         *b = strip(e, *b, *mono);
     }
     int64_t of_b = sym_gcd(sym_poly_content(*b), b->k), all = sym_gcd(sym_poly_content(*a), of_b);
-    if (b->n || b->k < 0) /* e is of the same sign as k*n */
+    if (b->n)
         all = sym_gcd(all, a->k);
     if (all > 1 && a->n) {
         *g = all;
@@ -154,16 +154,23 @@ static bool quotient_known(sym_env *e, sym_ex a, sym_ex b, sym_ex *out)
                                 sym_decide(e, DIM_LT, a, b) == DIM_TRUE);
 }
 
+/* Whether a divisor is turned to its opposite: a negative number, or a polynomial that begins with one. */
+static bool turned(const sym_env *e, sym_ex b)
+{
+    sym_poly d = sym_poly_of(e, b);
+    return (d.n ? d.at[0].coef : d.k) < 0 && d.k != INT64_MIN;
+}
+
 static sym_ex floordiv(sym_env *e, sym_ex a, sym_ex b)
 {
+    if (turned(e, b))
+        return e->fail ? a : floordiv(e, scale(e, a, -1), scale(e, b, -1));
     sym_poly p = sym_poly_of(e, a), d = sym_poly_of(e, b), q, r;
     uint32_t mono;
     int64_t g, extra;
-    if (!b.id && (b.k == 1 || b.k == -1))
-        return scale(e, a, b.k);
     reduce(e, &p, &d, &mono, &g, &extra);
-    if (!d.n && (d.k == 1 || d.k == -1))
-        return sym_poly_intern(e, sym_poly_combine(e, p, d.k, ZERO, 1));
+    if (!d.n && d.k == 1)
+        return sym_poly_intern(e, p);
     if (split(e, p, d, &q, &r))
         return add(e, sym_poly_intern(e, q), floordiv(e, sym_poly_intern(e, r), sym_poly_intern(e, d)));
     if (!p.n && !d.n)
@@ -230,17 +237,19 @@ static sym_ex restored(sym_env *e, sym_ex x, uint32_t mono, int64_t g, int64_t e
 
 static sym_ex mod(sym_env *e, sym_ex a, sym_ex b)
 {
+    if (turned(e, b))
+        return e->fail ? a : scale(e, mod(e, scale(e, a, -1), scale(e, b, -1)), -1);
     sym_poly p = sym_poly_of(e, a), d = sym_poly_of(e, b), q, r;
     uint32_t mono;
     int64_t g, extra;
     if (!b.id && b.k > 0)
         p = modulo_all(e, p, b.k);
     reduce(e, &p, &d, &mono, &g, &extra);
-    if (g < 0 || e->fail)
+    if (e->fail)
         return sym_ex_const(0);
     if (d.n && split(e, p, d, &q, &r))
         p = r;
-    if (!d.n && (d.k == 1 || d.k == -1))
+    if (!d.n && d.k == 1)
         return restored(e, sym_ex_const(0), mono, g, extra);
     if (!p.n && (!d.n || !p.k))
         return restored(e, sym_ex_const(d.n || !d.k ? 0 : floor_mod(p.k, d.k)), mono, g, extra);
@@ -263,8 +272,8 @@ static sym_ex pick(sym_env *e, enum sym_node_kind kind, sym_ex a, sym_ex b, bool
         return kind == SYM_MIN ? a : b;
     if (prove && sym_decide(e, DIM_LE, b, a) == DIM_TRUE)
         return kind == SYM_MIN ? b : a;
-    bool turned = sym_ex_order(e, a, b) > 0;
-    return sym_ex_id(sym_atom(e, kind, turned ? b : a, turned ? a : b));
+    bool other = sym_ex_order(e, a, b) > 0;
+    return sym_ex_id(sym_atom(e, kind, other ? b : a, other ? a : b));
 }
 
 /* -- comparisons --------------------------------------------------------------------------------------------------- */

@@ -157,6 +157,22 @@ static bool with_facts(sym_env *e, sym_poly p, uint32_t depth)
     return with_atoms(e, p, depth);
 }
 
+/* m*q + k >= 0 for m >= min > 0, where q >= -k/min, rounded up; of a negative k only. */
+static bool by_factor(sym_env *e, sym_poly p, uint32_t depth)
+{
+    uint32_t m = p.n > 1 ? p.at[0].mono : 0, part = 0;
+    int64_t k = 0;
+    sym_poly q = ZERO;
+    for (uint32_t i = 1; i < p.n && m; i++)
+        m = sym_mono_gcd(e, m, p.at[i].mono);
+    sym_range r = sym_range_mono(e, m);
+    if (!m || e->fail || r.min <= 0 || p.k == INT64_MIN || !checked_floordiv(p.k, r.min, &k))
+        return false;
+    for (uint32_t i = 0; i < p.n && sym_mono_divide(e, p.at[i].mono, m, &part); i++)
+        q = sym_poly_combine(e, q, 1, sym_poly_term(e, p.at[i].coef, part), 1);
+    return !e->fail && checked_add(q.k, k < 0 ? k : 0, &q.k) && prove(e, q, depth + 1);
+}
+
 /* -- by cases ------------------------------------------------------------------------------------------------------ */
 
 static uint32_t find_atom(const sym_env *e, sym_poly p, enum sym_node_kind kind, enum sym_node_kind or_kind)
@@ -225,7 +241,8 @@ static bool prove(sym_env *e, sym_poly p, uint32_t depth)
         return true;
     if (depth >= COMBINED || e->fail)
         return false;
-    return by_cases(e, p, depth) || by_quotients(e, p, depth) || with_facts(e, p, depth);
+    return by_factor(e, p, depth) || by_cases(e, p, depth) || by_quotients(e, p, depth) ||
+           with_facts(e, p, depth);
 }
 
 bool sym_nonnegative(sym_env *e, sym_poly p)

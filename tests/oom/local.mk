@@ -21,3 +21,7 @@ tests_oom_test_backend_LDADD = $(LDADD) $(JANSSON_LIBS)
 unit_tests += %D%/test_tape
 tests_oom_test_tape_SOURCES = %D%/test_tape.c tests/lib/oom.c tests/lib/oom.h
 tests_oom_test_tape_LDFLAGS = $(OOM_LINK)
+
+unit_tests += %D%/test_sym
+tests_oom_test_sym_SOURCES = %D%/test_sym.c tests/lib/oom.c tests/lib/oom.h
+tests_oom_test_sym_LDFLAGS = $(OOM_LINK)
