@@ -38,6 +38,8 @@ static inline bool dim_above(bp_dim a, int64_t v) { return dim_lt(dim_const(v), 
 /* The same, but what cannot be proven of data is false, and no error: for the choice between two right ways, of which
  * the one for "false" is right always. */
 bool dim_eq_or_false(bp_dim a, bp_dim b);
+/* The same for any relation, with the question left open: proven, asked, or of data and UNKNOWN. */
+enum dim_truth dim_decide(enum dim_rel rel, bp_dim a, bp_dim b);
 /* The relation must hold, or the operator fails for the reason that the caller gives when this is false: a guard on
  * sizes that are known, a deferred assertion on data, which each run checks. */
 bool dim_require(enum dim_rel rel, bp_dim a, bp_dim b);

@@ -143,6 +143,7 @@ sym_env *sym_env_clone(const sym_env *e)
     to->nunbacked = e->nunbacked;
     to->divisible = e->divisible;
     to->contradiction = e->contradiction;
+    to->captures_data = e->captures_data;
     return to;
 }
 

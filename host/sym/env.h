@@ -48,6 +48,10 @@ typedef struct { sym_env *env; bp_ctx *c; } sym_scope;
 sym_scope sym_push(sym_env *e, bp_ctx *c);
 void sym_pop(sym_scope former);
 sym_env *sym_current(void);
+bp_ctx *sym_context(void);                     /* of the scope; NULL: none */
+/* Whether sizes that the data tell (nonzero, a mask as an index) become unbacked symbols; at first they do not. */
+void sym_capture_data(sym_env *e, bool on);
+bool sym_captures_data(const sym_env *e);
 
 /* -- symbols -- */
 uint32_t sym_symbol_count(const sym_env *e);

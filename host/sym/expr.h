@@ -88,6 +88,7 @@ struct sym_env {
     uint32_t tag, epoch, nunbacked;
     uint32_t depth, budget;        /* of proofs */
     uint32_t divisible;            /* how many residues are known */
+    bool captures_data;            /* sym_capture_data */
     bool contradiction, stale;     /* stale: facts are to be learned again, by new equalities */
     enum sym_fail fail;
     sym_memo *memo;
@@ -168,5 +169,4 @@ bool sym_record(sym_env *e, bp_ctx *c, sym_ex condition, enum sym_origin origin)
 bool sym_ends_well(sym_env *e, bp_ctx *c, const char *sign, bp_dim a, bp_dim b);
 bp_dim sym_dim(const sym_env *e, sym_ex x);                   /* with its hint */
 bool sym_belongs(const sym_env *e, bp_dim d);
-bp_ctx *sym_context(void);                                    /* of the scope; NULL: none */
 #endif
