@@ -17,6 +17,8 @@ storage *storage_new(bp_ctx *c, bp_device device, size_t nbytes, bool fake)
         return NULL;
     }
     *s = (storage){.device = device, .nbytes = nbytes, .is_fake = fake};
+    if (fake)
+        s->bytes = dim_const((int64_t)nbytes);
     atomic_init(&s->refs, 1);
     if (!fake && nbytes && !(s->data = alloc_get(nbytes))) {
         ctx_fail(c, BP_RESOURCE_EXHAUSTED, "out of memory: a tensor needs %zu bytes", nbytes);
@@ -49,6 +51,7 @@ bp_status storage_grow(bp_ctx *c, storage *s, size_t nbytes)
         return BP_OK;
     if (s->is_fake) {
         s->nbytes = nbytes;
+        s->bytes = dim_const((int64_t)nbytes);
         return BP_OK;
     }
     if (s->release)

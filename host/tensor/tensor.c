@@ -1,6 +1,8 @@
 /* Tensors: making, counting, facts. Sizes and strides of a tensor lie next to each other, and every bp_dim is whole, so
  * that a comparison of both is a comparison of bytes. */
 #include "host/tensor/tensor.h"
+#include "host/sym/env.h"
+#include "sdk/base/str.h"
 #include "sdk/base/checked.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -26,6 +28,18 @@ static bool reach(const tensor_meta *m, int64_t *out)
     return checked_add(last, 1, out);
 }
 
+/* Of symbols; not of one that may be 0. */
+static bp_dim reach_of(bp_ctx *c, uint32_t rank, const bp_dim *sizes, const bp_dim *strides, bp_dim offset)
+{
+    bp_dim end = dim_add(c, offset, dim_const(1));
+    for (uint32_t d = 0; d < rank; d++)
+        end = dim_add(c, end, dim_mul(c, dim_sub(c, sizes[d], dim_const(1)), strides[d]));
+    return end;
+}
+
+/* A symbol is not looked at: whoever computed it required what a size must be. */
+static bool is_negative(bp_dim d) { return dim_is_const(d) && d.value < 0; }
+
 static bp_status check_meta(bp_ctx *c, const tensor_meta *m)
 {
     if (m->dtype <= 0 || m->dtype >= BP_DTYPE_END)
@@ -36,26 +50,31 @@ static bp_status check_meta(bp_ctx *c, const tensor_meta *m)
         return ctx_fail(c, BP_INVALID_ARGUMENT, "there is no device of kind %d and index %d", (int)m->device.kind,
                         (int)m->device.index);
     for (uint32_t d = 0; d < m->rank; d++) {
-        if (m->sizes[d].value < 0)
+        if (is_negative(m->sizes[d]))
             return ctx_fail(c, BP_INVALID_ARGUMENT, "size %" PRId64 " at index %u is negative", m->sizes[d].value, d);
-        if (m->strides[d].value < 0)
+        if (is_negative(m->strides[d]))
             return ctx_fail(c, BP_INVALID_ARGUMENT, "stride %" PRId64 " at index %u is negative", m->strides[d].value,
                             d);
     }
-    if (m->offset.value < 0)
+    if (is_negative(m->offset))
         return ctx_fail(c, BP_INVALID_ARGUMENT, "storage offset %" PRId64 " is negative", m->offset.value);
     return BP_OK;
 }
 
-/* Bytes of storage that m needs. */
-static bp_status need_bytes(bp_ctx *c, const tensor_meta *m, size_t *out)
+/* Bytes of storage that m needs; of symbolic sizes an expression. */
+static bp_status need_bytes(bp_ctx *c, const tensor_meta *m, bp_dim *out)
 {
     int64_t n, nbytes;
     TRY(check_meta(c, m));
+    if (!meta_is_constant(m)) {
+        *out = dim_mul(c, reach_of(c, m->rank, m->sizes, m->strides, m->offset),
+                       dim_const((int64_t)dtype_size(m->dtype)));
+        return c->diag.code;
+    }
     if (!reach(m, &n) || !checked_mul(n, (int64_t)dtype_size(m->dtype), &nbytes))
         return ctx_fail(c, BP_INVALID_ARGUMENT, "a tensor of %s is too large: its bytes do not fit 64 bits",
                         dtype_get(m->dtype)->torch);
-    *out = (size_t)nbytes;
+    *out = dim_const(nbytes);
     return BP_OK;
 }
 
@@ -100,30 +119,50 @@ static bp_tensor *make(bp_ctx *c, const tensor_meta *m, storage *s)
     return t;
 }
 
-static bp_tensor *make_with_storage(bp_ctx *c, const tensor_meta *m, bool fake)
+static bool is_data(bp_dim d)
 {
-    size_t nbytes;
-    if (need_bytes(c, m, &nbytes) != BP_OK)
-        return NULL;
-    storage *s = storage_new(c, m->device, nbytes, fake);
-    return s ? make(c, m, s) : NULL;
+    return d.sym && sym_current() && sym_is_unbacked(sym_current(), d);
+}
+
+/* Gives a fake storage its bytes. */
+static void set_fake_bytes(storage *s, bp_dim bytes)
+{
+    s->bytes = bytes;
+    s->nbytes = is_data(bytes) || dim_hint(bytes) < 0 ? 0 : (size_t)dim_hint(bytes);
 }
 
 bp_tensor *tensor_new(bp_ctx *c, const tensor_meta *m)
 {
-    return make_with_storage(c, m, false);
+    bp_dim need;
+    if (need_bytes(c, m, &need) != BP_OK)
+        return NULL;
+    if (!dim_is_const(need)) {
+        ctx_fail(c, BP_INTERNAL, "a tensor with data of symbolic sizes");
+        return NULL;
+    }
+    storage *s = storage_new(c, m->device, (size_t)need.value, false);
+    return s ? make(c, m, s) : NULL;
 }
 
 bp_tensor *tensor_new_fake(bp_ctx *c, const tensor_meta *m)
 {
-    return make_with_storage(c, m, true);
+    bp_dim need;
+    if (need_bytes(c, m, &need) != BP_OK)
+        return NULL;
+    storage *s = storage_new(c, m->device, 0, true);
+    if (!s)
+        return NULL;
+    set_fake_bytes(s, need);
+    return make(c, m, s);
 }
 
+/* Symbolic views lie inside: their rules see to it. */
 bp_tensor *tensor_view(bp_ctx *c, bp_tensor *base, const tensor_meta *m)
 {
-    size_t nbytes;
-    if (need_bytes(c, m, &nbytes) != BP_OK)
+    bp_dim need;
+    if (need_bytes(c, m, &need) != BP_OK)
         return NULL;
+    size_t nbytes = dim_is_const(need) && dim_is_const(base->store->bytes) ? (size_t)need.value : 0;
     if (nbytes > base->store->nbytes) {
         ctx_fail(c, BP_INVALID_ARGUMENT,
                  "a view with storage offset %" PRId64 " needs %zu bytes of a storage of %zu bytes", m->offset.value,
@@ -156,11 +195,12 @@ bp_tensor *tensor_contiguous_new(bp_ctx *c, bp_dtype dtype, uint32_t rank, const
 bp_tensor *tensor_wrap(bp_ctx *c, const tensor_meta *m, void *data, size_t nbytes,
                        void (*release)(void *arg, void *data), void *arg)
 {
-    size_t need;
+    bp_dim need;
     if (need_bytes(c, m, &need) != BP_OK)
         return NULL;
-    if (need > nbytes) {
-        ctx_fail(c, BP_INVALID_ARGUMENT, "a tensor of %zu bytes does not fit memory of %zu bytes", need, nbytes);
+    if (!dim_is_const(need) || (size_t)need.value > nbytes) {
+        ctx_fail(c, BP_INVALID_ARGUMENT, "a tensor of %" PRId64 " bytes does not fit memory of %zu bytes",
+                 dim_hint(need), nbytes);
         return NULL;
     }
     storage *s = storage_new(c, m->device, 0, true);
@@ -186,15 +226,18 @@ void tensor_release_nothing(void *arg, void *data)
 
 bp_status tensor_set_layout(bp_ctx *c, bp_tensor *t, const tensor_meta *m)
 {
-    size_t nbytes;
+    bp_dim need;
     tensor_meta own = *m;
     own.dtype = t->dtype;
     own.device = tensor_device(t);
-    TRY(need_bytes(c, &own, &nbytes));
+    TRY(need_bytes(c, &own, &need));
     uint32_t room = t->sizes == t->inline_dims ? TENSOR_INLINE_RANK : t->rank;
     if (m->rank > room)
         return ctx_fail(c, BP_UNIMPLEMENTED, "a tensor of rank %u cannot get rank %u in place", t->rank, m->rank);
-    TRY(storage_grow(c, t->store, nbytes));
+    if (dim_is_const(need) && dim_is_const(t->store->bytes))
+        TRY(storage_grow(c, t->store, (size_t)need.value));
+    else
+        set_fake_bytes(t->store, dim_max(c, t->store->bytes, need));
     bp_dim dims[2 * TENSOR_MAX_RANK]; /* m may lie in t's own arrays */
     for (uint32_t d = 0; d < m->rank; d++) {
         dims[d] = m->sizes[d];
@@ -238,7 +281,7 @@ int64_t tensor_nelem(const bp_tensor *t)
 {
     uint64_t n = 1; /* it fits, as was checked when the tensor was made; a part of the product need not, if 0 follows */
     for (uint32_t d = 0; d < t->rank; d++)
-        n *= (uint64_t)t->sizes[d].value;
+        n *= (uint64_t)tensor_dim(t, d);
     return (int64_t)n;
 }
 
@@ -259,9 +302,9 @@ size_t tensor_span_bytes(const bp_tensor *t)
 {
     int64_t last = 0;
     for (uint32_t d = 0; d < t->rank; d++) {
-        if (t->sizes[d].value == 0)
+        if (tensor_dim(t, d) == 0)
             return 0;
-        last += (t->sizes[d].value - 1) * t->strides[d].value;
+        last += (tensor_dim(t, d) - 1) * tensor_step(t, d);
     }
     return (size_t)(last + 1) * dtype_size(t->dtype);
 }
@@ -272,6 +315,24 @@ static uintptr_t first_byte(const bp_tensor *t)
     return (uintptr_t)t->store->data + (uintptr_t)t->offset.value * dtype_size(t->dtype);
 }
 
+static bool is_constant(const bp_tensor *t)
+{
+    tensor_meta m;
+    tensor_get_meta(t, &m);
+    return meta_is_constant(&m);
+}
+
+/* Of one fake storage. What is not known of data may be. */
+static bool symbols_may_overlap(const bp_tensor *a, const bp_tensor *b)
+{
+    bp_ctx *c = sym_context();
+    bp_dim na = dim_const((int64_t)dtype_size(a->dtype)), nb = dim_const((int64_t)dtype_size(b->dtype));
+    bp_dim end_a = dim_mul(c, na, reach_of(c, a->rank, a->sizes, a->strides, a->offset));
+    bp_dim end_b = dim_mul(c, nb, reach_of(c, b->rank, b->sizes, b->strides, b->offset));
+    return dim_decide(DIM_LT, dim_mul(c, na, a->offset), end_b) != DIM_FALSE &&
+           dim_decide(DIM_LT, dim_mul(c, nb, b->offset), end_a) != DIM_FALSE;
+}
+
 bool tensor_may_overlap(const bp_tensor *a, const bp_tensor *b)
 {
     const storage *x = a->store, *y = b->store;
@@ -280,6 +341,8 @@ bool tensor_may_overlap(const bp_tensor *a, const bp_tensor *b)
         if (!at_x || !at_y || at_x >= at_y + y->nbytes || at_y >= at_x + x->nbytes)
             return false;
     }
+    if (!is_constant(a) || !is_constant(b))
+        return symbols_may_overlap(a, b);
     size_t na = tensor_span_bytes(a), nb = tensor_span_bytes(b);
     return na && nb && first_byte(a) < first_byte(b) + nb && first_byte(b) < first_byte(a) + na;
 }
@@ -287,11 +350,11 @@ bool tensor_may_overlap(const bp_tensor *a, const bp_tensor *b)
 bool tensor_overlaps_itself(const bp_tensor *t)
 {
     bool expanded = false;
-    for (uint32_t d = 0; d < t->rank; d++) {
-        if (t->sizes[d].value == 0)
-            return false;
-        expanded |= t->strides[d].value == 0 && t->sizes[d].value > 1;
-    }
+    for (uint32_t d = 0; d < t->rank; d++)
+        expanded |= dim_eq_or_false(t->strides[d], dim_const(0)) &&
+                    dim_decide(DIM_LT, dim_const(1), t->sizes[d]) == DIM_TRUE;
+    for (uint32_t d = 0; d < t->rank && expanded; d++)
+        expanded = !dim_eq_or_false(t->sizes[d], dim_const(0));
     return expanded;
 }
 
@@ -302,10 +365,14 @@ void tensor_wrote(bp_tensor *t)
 
 const char *tensor_describe(const bp_tensor *t, char *dst, size_t cap)
 {
-    int n = snprintf(dst, cap, "%s[", dtype_get(t->dtype)->brief);
-    for (uint32_t d = 0; d < t->rank && n >= 0 && (size_t)n < cap; d++)
-        n += snprintf(dst + n, cap - (size_t)n, "%s%" PRId64, d ? ", " : "", t->sizes[d].value);
-    if (n >= 0 && (size_t)n < cap)
-        snprintf(dst + n, cap - (size_t)n, "]");
+    buf text = {0};
+    buf_printf(&text, "%s[", dtype_get(t->dtype)->brief);
+    for (uint32_t d = 0; d < t->rank; d++) {
+        buf_puts(&text, d ? ", " : "");
+        sym_print(sym_current(), t->sizes[d], false, &text);
+    }
+    buf_putc(&text, ']');
+    snprintf(dst, cap, "%s", buf_text(&text));
+    buf_fini(&text);
     return dst;
 }

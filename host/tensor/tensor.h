@@ -11,12 +11,13 @@
 
 typedef struct bp_tensor bp_tensor;
 
-/* A storage. nbytes is exact for constants; data NULL with nbytes > 0: fake. */
+/* A storage. data NULL with nbytes > 0: fake. nbytes of a fake with symbols in `bytes` is an estimate. */
 typedef struct storage {
     atomic_uint refs;
     bp_device device;
     void *data;
     size_t nbytes;
+    bp_dim bytes;               /* of a fake: its size; 0 of others */
     atomic_ullong version;      /* bumped by each in-place write */
     uint32_t is_fake;
     atomic_uint fake_role;      /* FAKE_*: what a capture knows of a fake storage */
@@ -118,7 +119,7 @@ static inline uint8_t tensor_grad_flags(const bp_tensor *t)
 }
 static inline bp_device tensor_device(const bp_tensor *t) { return (bp_device){t->device_kind, t->device_index}; }
 bp_dim tensor_numel(bp_ctx *c, const bp_tensor *t);
-int64_t tensor_nelem(const bp_tensor *t);             /* of constant sizes */
+int64_t tensor_nelem(const bp_tensor *t);             /* specializes symbols, as tensor_dim does */
 /* Sizes and strides as numbers: a symbol is specialized, as by dim_int. */
 static inline int64_t tensor_dim(const bp_tensor *t, uint32_t d)
 {
@@ -159,7 +160,7 @@ bool tensor_is_channels_last(const bp_tensor *t);     /* of rank 4 or 5; is_cont
 bool tensor_is_dense(const bp_tensor *t);             /* a permutation of a contiguous tensor: no holes, no overlap */
 /* BP_CONTIGUOUS, or a channels-last format when the strides say so: PyTorch's suggest_memory_format. */
 int32_t tensor_suggest_format(const bp_tensor *t);
-/* The ranges from the first to the last byte meet, in one storage or in two over the same memory. */
+/* The ranges from the first to the last byte meet, in one storage or in two over the same memory. Symbols are asked. */
 bool tensor_may_overlap(const bp_tensor *a, const bp_tensor *b);
 /* Some element is reached twice by an expanded size (stride 0). Others (as_strided) go unseen, as in PyTorch. */
 bool tensor_overlaps_itself(const bp_tensor *t);
@@ -183,6 +184,11 @@ void layout_contiguous(bp_ctx *c, uint32_t rank, const bp_dim *sizes, bp_dim *st
 bp_status layout_memory_format(bp_ctx *c, uint32_t rank, const bp_dim *sizes, int32_t format, bp_dim *strides);
 /* Broadcast of a and b; an error names both shapes and the index. out has room for the larger rank. */
 bp_status layout_broadcast(bp_ctx *c, uint32_t ra, const bp_dim *a, uint32_t rb, const bp_dim *b, bp_dim *out);
+/* The size that two sizes broadcast to; false: none. */
+bool layout_meet(bp_dim a, bp_dim b, bp_dim *out);
+/* Whether a dimension of size `from` can be expanded to `to`, and whether it then repeats its only element. */
+bool layout_expands(bp_dim from, bp_dim to);
+bool layout_repeats(bp_dim from, bp_dim to);
 /* Strides of a pointwise result over operands, as PyTorch's iterator chooses them (dense, in the operands' order). An
  * operand that is a number (the 1 of add.Scalar) counts, as a tensor of no dimensions: pass NULL for it. */
 void layout_pointwise(bp_ctx *c, uint32_t n, const bp_tensor *const *operands, uint32_t rank, const bp_dim *sizes,
