@@ -56,9 +56,14 @@ static bp_tensor *wrap_number(bp_ctx *c, const bp_value *v)
     static const bp_dtype of_kind[] = {
         [BP_VALUE_BOOL] = BP_BOOL, [BP_VALUE_INT] = BP_I64, [BP_VALUE_FLOAT] = BP_F64, [BP_VALUE_COMPLEX] = BP_C128,
     };
-    bp_tensor *t = tensor_contiguous_new(c, of_kind[v->kind], 0, NULL);
+    bool symbol = v->kind == BP_VALUE_INT && !dim_is_const(v->v.dim);
+    bp_tensor *t = symbol ? tensor_new_fake(c, &(tensor_meta){BP_I64, {BP_CPU, 0}, 0, NULL, NULL, {0}})
+                          : tensor_contiguous_new(c, of_kind[v->kind], 0, NULL);
     if (!t)
         return NULL;
+    t->flags |= TENSOR_WRAPPED_NUMBER;
+    if (symbol) /* no rule reads the value of a number in a tensor's place */
+        return t;
     num n = {.kind = NUM_INT};
     if (v->kind == BP_VALUE_FLOAT || v->kind == BP_VALUE_COMPLEX) {
         n.kind = v->kind == BP_VALUE_FLOAT ? NUM_FLOAT : NUM_COMPLEX;
@@ -68,7 +73,6 @@ static bp_tensor *wrap_number(bp_ctx *c, const bp_value *v)
         n.i = v->kind == BP_VALUE_INT ? dim_int(c, v->v.dim) : v->v.i;
     }
     dtype_store(t->dtype, tensor_ptr(t), n);
-    t->flags |= TENSOR_WRAPPED_NUMBER;
     return t;
 }
 

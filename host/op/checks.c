@@ -1,5 +1,6 @@
 /* Checks that shape rules share (checks.h). */
 #include "host/op/checks.h"
+#include "host/sym/env.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -7,11 +8,15 @@ static const char *name_of(const shape_call *s, uint32_t i) { return s->op->sche
 
 const char *sizes_text(char *dst, size_t cap, uint32_t rank, const bp_dim *sizes)
 {
-    size_t n = (size_t)snprintf(dst, cap, "[");
-    for (uint32_t d = 0; d < rank && n < cap; d++)
-        n += (size_t)snprintf(dst + n, cap - n, "%s%lld", d ? ", " : "", (long long)sizes[d].value);
-    if (n < cap)
-        snprintf(dst + n, cap - n, "]");
+    buf text = {0};
+    buf_putc(&text, '[');
+    for (uint32_t d = 0; d < rank; d++) {
+        buf_puts(&text, d ? ", " : "");
+        sym_print(sym_current(), sizes[d], false, &text);
+    }
+    buf_putc(&text, ']');
+    snprintf(dst, cap, "%s", buf_text(&text));
+    buf_fini(&text);
     return dst;
 }
 
@@ -52,12 +57,42 @@ bp_status check_expands(bp_ctx *c, const shape_call *s, uint32_t i, uint32_t ran
     char from[256], to[256];
     bool fits = t->rank <= rank;
     for (uint32_t d = 0; fits && d < t->rank; d++)
-        fits = dim_is(t->sizes[d], 1) || dim_eq(t->sizes[d], sizes[rank - t->rank + d]);
+        fits = layout_expands(t->sizes[d], sizes[rank - t->rank + d]);
     if (fits)
         return BP_OK;
     return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"%s\" of sizes %s cannot be expanded to %s",
                    name_of(s, i), sizes_text(from, sizeof from, t->rank, t->sizes),
                    sizes_text(to, sizeof to, rank, sizes));
+}
+
+bool is_empty(const bp_tensor *t)
+{
+    for (uint32_t d = 0; d < t->rank; d++)
+        if (dim_eq_or_false(t->sizes[d], dim_const(0)))
+            return true;
+    return false;
+}
+
+bool sizes_must_match(uint32_t n, const bp_dim *a, const bp_dim *b)
+{
+    for (uint32_t d = 0; d < n; d++)
+        if (!dim_same(a[d], b[d]) && !dim_require(DIM_EQ, a[d], b[d]))
+            return false;
+    return true;
+}
+
+bool shape_data_size(bp_ctx *c, int64_t min, bp_dim max, bp_dim *out)
+{
+    sym_env *e = sym_current();
+    if (!e || !sym_captures_data(e))
+        return false;
+    bool bounded = !dim_is_const(max) || max.value >= 0;
+    sym_symbol s = {.min = min, .max = bounded && dim_is_const(max) ? max.value : INT64_MAX, .unbacked = true,
+                    .source = {.at = SYM_NO_SOURCE}};
+    *out = sym_add_symbol(e, c, &s);
+    if (ctx_ok(c) && bounded && !dim_is_const(max))
+        sym_assume(e, c, dim_compare(c, DIM_LE, *out, max), SYM_GIVEN);
+    return ctx_ok(c);
 }
 
 bp_status check_dim(bp_ctx *c, const shape_call *s, uint32_t i, const bp_tensor *t, uint32_t *dim)
@@ -89,22 +124,7 @@ bp_status out_unknown(bp_ctx *c, shape_call *s, bp_dtype dtype, uint32_t n)
     return c->diag.code;
 }
 
-/* An image of one pixel and channel, whose strides fit both layouts, counts as contiguous. */
-bool suggests_channels_last(const bp_tensor *t)
-{
-    static const uint8_t ORDER[2][5] = {{1, 3, 2, 0}, {1, 4, 3, 2, 0}};
-    int64_t least = 0;
-    if ((t->rank != 4 && t->rank != 5) || tensor_step(t, 1) == 0)
-        return false;
-    for (uint32_t i = 0; i < t->rank; i++) {
-        uint32_t d = ORDER[t->rank - 4][i];
-        int64_t step = tensor_step(t, d), n = tensor_dim(t, d);
-        if (n == 0 || step < least || (d == 0 && least == tensor_step(t, 1)))
-            return false;
-        least = n > 1 ? step * n : step;
-    }
-    return true;
-}
+bool suggests_channels_last(const bp_tensor *t) { return tensor_suggest_format(t) != BP_CONTIGUOUS; }
 
 bp_status out_format_of(bp_ctx *c, shape_call *s, const bp_tensor *t, bp_dtype dtype, uint32_t rank,
                         const bp_dim *sizes)

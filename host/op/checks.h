@@ -24,6 +24,13 @@ bool suggests_channels_last(const bp_tensor *t);
 /* Adds an output that is channels-last if t suggests it, else contiguous. */
 bp_status out_format_of(bp_ctx *c, shape_call *s, const bp_tensor *t, bp_dtype dtype, uint32_t rank,
                         const bp_dim *sizes);
-/* "[2, 3]" */
+/* Whether t has no element; what nobody knows of data is no. */
+bool is_empty(const bp_tensor *t);
+/* n sizes are equal, or the operator fails. */
+bool sizes_must_match(uint32_t n, const bp_dim *a, const bp_dim *b);
+/* A size that the data tell, from min to max (a constant below 0: nothing is known): a new symbol, where the current
+ * environment captures such sizes. False: it does not, or the context says why. */
+bool shape_data_size(bp_ctx *c, int64_t min, bp_dim max, bp_dim *out);
+/* "[2, 3]", "[s0, 2*s1]" */
 const char *sizes_text(char *dst, size_t cap, uint32_t rank, const bp_dim *sizes);
 #endif

@@ -30,11 +30,13 @@ static bp_status read_named_padding(bp_ctx *c, const op_row *op, const char *nam
     if (!same && strcmp(name, "valid") != 0)
         return op_fail(c, op, BP_INVALID_ARGUMENT, "argument \"padding\" must be \"same\" or \"valid\", and is \"%s\"",
                        name);
+    out->same = same;
     for (uint32_t d = 0; d < out->nd; d++) {
         if (same && out->stride[d] != 1)
             return op_fail(c, op, BP_INVALID_ARGUMENT, "padding=\"same\" needs a stride of 1, and it is %lld",
                            (long long)out->stride[d]);
-        int64_t reach = same ? out->dilation[d] * (tensor_dim(weight, 2 + d) - 1) : 0;
+        bp_dim window = weight->sizes[2 + d];
+        int64_t reach = same && dim_is_const(window) ? out->dilation[d] * (window.value - 1) : 0;
         out->front[d] = reach / 2;
         out->back[d] = reach - reach / 2;
     }

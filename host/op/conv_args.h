@@ -3,10 +3,11 @@
 #define HOST_OP_CONV_ARGS_H
 #include "host/op/op.h"
 
-/* front and back: padding before and behind; they differ only for padding="same". */
+/* front and back: padding before and behind; they differ only for padding="same", where both together are the window's
+ * reach: of a weight of symbolic sizes that alone is right, and they are 0. */
 typedef struct {
     uint32_t nd;
-    bool transposed, batched;
+    bool transposed, batched, same;
     int64_t groups, stride[3], front[3], back[3], dilation[3], output_padding[3];
 } conv_args;
 

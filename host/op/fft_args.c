@@ -3,19 +3,19 @@
 #include <math.h>
 #include <string.h>
 
-int64_t fft_half(int64_t n)
+bp_dim fft_half(bp_ctx *c, bp_dim n)
 {
-    return n / 2 + 1;
+    return dim_add(c, dim_floordiv(c, n, dim_const(2)), dim_const(1));
 }
 
-int64_t fft_size_in(const fft_args *f, uint32_t i)
+bp_dim fft_size_in(bp_ctx *c, const fft_args *f, uint32_t i)
 {
-    return f->form == FFT_C2R && i + 1 == f->n ? fft_half(f->sizes[i]) : f->sizes[i];
+    return f->form == FFT_C2R && i + 1 == f->n ? fft_half(c, f->sizes[i]) : f->sizes[i];
 }
 
-int64_t fft_size_out(const fft_args *f, uint32_t i)
+bp_dim fft_size_out(bp_ctx *c, const fft_args *f, uint32_t i)
 {
-    return f->form == FFT_R2C && !f->whole && i + 1 == f->n ? fft_half(f->sizes[i]) : f->sizes[i];
+    return f->form == FFT_R2C && !f->whole && i + 1 == f->n ? fft_half(c, f->sizes[i]) : f->sizes[i];
 }
 
 /* -- types --------------------------------------------------------------------------------------------------------- */
@@ -76,12 +76,15 @@ static bp_status read_sizes(bp_ctx *c, const op_row *op, const bp_value *args, u
     if (f->form != FFT_C2C && f->n == 0)
         return op_fail(c, op, BP_INVALID_ARGUMENT, "at least one dimension must be transformed");
     for (uint32_t i = 0; i < f->n; i++) {
-        int64_t have = dim_int(c, t->sizes[f->dims[i]]), asked = given ? dim_int(c, arg_list_dim(args, 1, i)) : -1;
+        bp_dim have = t->sizes[f->dims[i]], one = dim_const(1);
+        bp_dim asked = given ? arg_list_dim(args, 1, i) : dim_const(-1);
         bool halved = f->form == FFT_C2R && i + 1 == f->n;
-        f->sizes[i] = asked != -1 ? asked : halved ? 2 * (have - 1) : have;
-        if (f->sizes[i] < 1)
-            return op_fail(c, op, BP_INVALID_ARGUMENT, "a transform of %lld points along dimension %u",
-                           (long long)f->sizes[i], f->dims[i]);
+        f->sizes[i] = !dim_eq_or_false(asked, dim_const(-1)) ? asked
+                      : halved                               ? dim_mul(c, dim_const(2), dim_sub(c, have, one))
+                                                             : have;
+        if (!dim_require(DIM_LE, one, f->sizes[i]))
+            return op_fail(c, op, BP_INVALID_ARGUMENT, "a transform of %s points along dimension %u",
+                           op_dim_text(c, f->sizes[i]), f->dims[i]);
     }
     return c->diag.code;
 }
@@ -92,7 +95,7 @@ static double points(const fft_args *f)
 {
     double n = 1;
     for (uint32_t i = 0; i < f->n; i++)
-        n *= (double)f->sizes[i];
+        n *= (double)dim_hint(f->sizes[i]);
     return n;
 }
 
@@ -133,10 +136,10 @@ bp_status fft_args_read(bp_ctx *c, const op_row *op, const bp_value *args, fft_a
 /* Argument 3 of _fft_c2r is how many points its half came from. */
 static bp_status read_half(bp_ctx *c, const op_row *op, const bp_value *args, fft_args *f)
 {
-    int64_t n = arg_int(c, args, 3), have = f->sizes[f->n - 1];
-    if (n < 1 || have < fft_half(n))
-        return op_fail(c, op, BP_INVALID_ARGUMENT, "%lld points do not determine a signal of %lld", (long long)have,
-                       (long long)n);
+    bp_dim n = arg_dim(args, 3), have = f->sizes[f->n - 1];
+    if (!dim_require(DIM_LT, dim_const(0), n) || !dim_require(DIM_LE, fft_half(c, n), have))
+        return op_fail(c, op, BP_INVALID_ARGUMENT, "%s points do not determine a signal of %s", op_dim_text(c, have),
+                       op_dim_text(c, n));
     f->sizes[f->n - 1] = n;
     return BP_OK;
 }
@@ -154,7 +157,7 @@ bp_status fft_args_read_inner(bp_ctx *c, const op_row *op, const bp_value *args,
     if (form != FFT_C2C && f->n == 0)
         return op_fail(c, op, BP_INVALID_ARGUMENT, "at least one dimension must be transformed");
     for (uint32_t i = 0; i < f->n; i++)
-        f->sizes[i] = dim_int(c, t->sizes[f->dims[i]]);
+        f->sizes[i] = t->sizes[f->dims[i]];
     if (form == FFT_C2R)
         TRY(read_half(c, op, args, f));
     if (norm < 0 || norm > 2)

@@ -13,8 +13,8 @@ typedef struct {
     bool whole;                     /* FFT_R2C: the whole of the last dimension, not its half */
     uint32_t n;                     /* dimensions that are transformed; the last one is halved by the real forms */
     uint32_t dims[TENSOR_MAX_RANK];
-    int64_t sizes[TENSOR_MAX_RANK]; /* points of each: the input is cut or filled up with zeros */
-    double scale;
+    bp_dim sizes[TENSOR_MAX_RANK]; /* points of each: the input is cut or filled up with zeros */
+    double scale;                  /* of sizes that are numbers */
     bp_dtype in, out;               /* what it is computed from and gives */
 } fft_args;
 
@@ -23,8 +23,8 @@ bp_status fft_args_read(bp_ctx *c, const op_row *op, const bp_value *args, fft_a
 /* Of _fft_c2c, _fft_r2c and _fft_c2r. */
 bp_status fft_args_read_inner(bp_ctx *c, const op_row *op, const bp_value *args, fft_args *f);
 /* How many of n points determine the rest when the signal is real. */
-int64_t fft_half(int64_t n);
+bp_dim fft_half(bp_ctx *c, bp_dim n);
 /* The size of transformed dimension i in the input, and in the result. */
-int64_t fft_size_in(const fft_args *f, uint32_t i);
-int64_t fft_size_out(const fft_args *f, uint32_t i);
+bp_dim fft_size_in(bp_ctx *c, const fft_args *f, uint32_t i);
+bp_dim fft_size_out(bp_ctx *c, const fft_args *f, uint32_t i);
 #endif

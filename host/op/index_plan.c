@@ -7,7 +7,7 @@ static bp_status check_mask(bp_ctx *c, const op_row *op, const bp_tensor *self, 
 {
     char x[256], y[256];
     for (uint32_t d = 0; d < mask->rank && at + mask->rank <= self->rank; d++) {
-        if (!dim_eq(mask->sizes[d], self->sizes[at + d]))
+        if (!dim_require(DIM_EQ, mask->sizes[d], self->sizes[at + d]))
             return op_fail(c, op, BP_INVALID_ARGUMENT,
                            "a mask of sizes %s does not match a tensor of sizes %s at dimension %u",
                            sizes_text(x, sizeof x, mask->rank, mask->sizes),
@@ -39,6 +39,26 @@ bp_status index_plan_read(bp_ctx *c, const op_row *op, const bp_value *args, uin
         at += takes;
     }
     return BP_OK;
+}
+
+bool index_plan_capture(bp_ctx *c, const bp_value *args, uint32_t i, index_plan *p)
+{
+    for (uint32_t k = 0, at = 0; k < arg_list_len(args, i); k++) {
+        const bp_tensor *t = arg_list_tensor(args, i, k);
+        bool mask = t && index_is_mask(t);
+        bp_tensor *places = arena_array(&c->scratch, 1, sizeof *places);
+        bp_dim *dims = arena_array(&c->scratch, 2, sizeof *dims);
+        if (!places || !dims)
+            return diag_nomem(&c->diag), false;
+        if (mask && !shape_data_size(c, 0, tensor_numel(c, t), &dims[0]))
+            return false;
+        dims[1] = dim_const(1);
+        *places = (bp_tensor){.dtype = BP_I64, .rank = 1, .sizes = dims, .strides = dims + 1};
+        for (uint32_t d = 0; mask && d < t->rank; d++)
+            p->at[at + d] = places;
+        at += mask ? t->rank : 1;
+    }
+    return true;
 }
 
 /* Whether the indexed dimensions are next to each other; *first is the first of them. */
@@ -98,7 +118,7 @@ static void place_self(const index_plan *p, const bp_tensor *self, bp_dim *strid
 static void place_index(const index_plan *p, const bp_tensor *t, bp_dim *strides)
 {
     for (uint32_t k = 0; k < t->rank; k++)
-        if (!dim_is(t->sizes[k], 1))
+        if (!dim_eq_or_false(t->sizes[k], dim_const(1)))
             strides[p->first + p->nb - t->rank + k] = t->strides[k];
 }
 

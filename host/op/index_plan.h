@@ -17,6 +17,9 @@ static inline bool index_is_mask(const bp_tensor *t) { return t->dtype == BP_BOO
 bp_status index_plan_make(bp_ctx *c, const op_row *op, const bp_tensor *self, index_plan *p);
 /* Strides of the result, as PyTorch's iterator gives them. */
 bp_status index_plan_strides(bp_ctx *c, const bp_tensor *self, const index_plan *p, bp_dim *strides);
+/* Puts into at[] what masks stand for: vectors of as many places as the data tell. False: sizes of data are not
+ * captured, or the context says why. */
+bool index_plan_capture(bp_ctx *c, const bp_value *args, uint32_t i, index_plan *p);
 /* The list argument i as indices by dimension. A mask: *masked becomes true and at[] of its dimensions stays NULL. */
 bp_status index_plan_read(bp_ctx *c, const op_row *op, const bp_value *args, uint32_t i, const bp_tensor *self,
                           index_plan *p, bool *masked);

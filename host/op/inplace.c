@@ -3,6 +3,7 @@
  * Checked before anything is written, as eager PyTorch does: the result's type can be cast, its shape is the written
  * tensor's, no element is written twice, no input overlaps what is written half way, no leaf that requires grad is
  * written. A functional row that is a view changes metadata, not data (squeeze_). */
+#include "host/op/checks.h"
 #include "host/op/run.h"
 #include <string.h>
 
@@ -44,12 +45,13 @@ static bp_status functional_args(bp_ctx *c, const op_row *op, const prepared *p,
 
 /* -- checks -------------------------------------------------------------------------------------------------------- */
 
+/* By how they are written: what is not so is asked whether it overlaps. */
 static bool same_elements(const bp_tensor *a, const bp_tensor *b)
 {
-    if (a->rank != b->rank || a->dtype != b->dtype || !dim_eq(a->offset, b->offset))
+    if (a->rank != b->rank || a->dtype != b->dtype || !dim_same(a->offset, b->offset))
         return false;
     for (uint32_t d = 0; d < a->rank; d++)
-        if (!dim_eq(a->sizes[d], b->sizes[d]) || !dim_eq(a->strides[d], b->strides[d]))
+        if (!dim_same(a->sizes[d], b->sizes[d]) || !dim_same(a->strides[d], b->strides[d]))
             return false;
     return true;
 }
@@ -68,9 +70,10 @@ static bp_status check_overlap(bp_ctx *c, const op_row *op, const prepared *p, u
         return BP_OK;
     for (uint32_t i = 0; i < op->schema->nargs; i++) {
         const bp_tensor *in = arg_tensor(p->args, i);
-        if (!in || i == w || in->store != out->store || !tensor_is_dense(in) || !tensor_is_dense(out))
+        if (!in || i == w || in->store != out->store || same_elements(in, out) || !tensor_is_dense(in) ||
+            !tensor_is_dense(out))
             continue;
-        if (tensor_may_overlap(in, out) && !same_elements(in, out)) {
+        if (tensor_may_overlap(in, out)) {
             op_fail(c, op, BP_INVALID_ARGUMENT,
                     "argument \"%s\" shares some of its memory with \"%s\", which is written",
                     op->schema->args[i].name, name);
@@ -101,14 +104,6 @@ static bp_status check_grad(bp_ctx *c, const op_row *op, const prepared *p, uint
     return BP_OK;
 }
 
-static void print_sizes(buf *out, uint32_t rank, const bp_dim *sizes)
-{
-    buf_putc(out, '[');
-    for (uint32_t d = 0; d < rank; d++)
-        buf_printf(out, "%s%lld", d ? ", " : "", (long long)sizes[d].value);
-    buf_putc(out, ']');
-}
-
 static bool same_sizes(const bp_tensor *t, const tensor_meta *m)
 {
     if (t->rank != m->rank)
@@ -127,16 +122,12 @@ static bp_status check_result(bp_ctx *c, const op_row *op, const bp_tensor *out,
     if ((op->flags & OP_EXACT_OUT) && m->dtype != out->dtype)
         return op_fail(c, op, BP_INVALID_ARGUMENT, "argument \"out\" must be %s, as the result is, and is %s",
                        dtype_get(m->dtype)->torch, dtype_get(out->dtype)->torch);
-    if (same_sizes(out, m) || op->schema->out_variant)
+    char have[256], want[256];
+    if (op->schema->out_variant || (out->rank == m->rank && sizes_must_match(m->rank, out->sizes, m->sizes)))
         return BP_OK;
-    buf have = {0}, want = {0};
-    print_sizes(&have, out->rank, out->sizes);
-    print_sizes(&want, m->rank, m->sizes);
-    bp_status st = op_fail(c, op, BP_INVALID_ARGUMENT, "output with shape %s doesn't match the broadcast shape %s",
-                           buf_text(&have), buf_text(&want));
-    buf_fini(&have);
-    buf_fini(&want);
-    return st;
+    return op_fail(c, op, BP_INVALID_ARGUMENT, "output with shape %s doesn't match the broadcast shape %s",
+                   sizes_text(have, sizeof have, out->rank, out->sizes),
+                   sizes_text(want, sizeof want, m->rank, m->sizes));
 }
 
 /* -- the rule ------------------------------------------------------------------------------------------------------ */

@@ -49,7 +49,8 @@ typedef struct {
     uint32_t alias_item;      /* which tensor of it, when that argument is a list */
     bool is_argument;         /* the result is that very tensor (in place; contiguous() of a contiguous one) */
     bool absent;              /* there is no such result this time (a gradient that is not asked for) */
-    bool unknown;             /* sizes depend on data (index by a mask): the kernel makes it, a fake run refuses */
+    bool unknown;             /* sizes depend on data (index by a mask): the kernel makes it, a fake run refuses. Where
+                               * sizes of data are captured, they are symbols instead */
 } shape_out;
 
 struct shape_call {
@@ -179,6 +180,8 @@ shape_out *shape_add_same(bp_ctx *c, shape_call *s, uint32_t i);
 /* Wraps a dimension number for a tensor of that rank (0-d counts as one dimension), as PyTorch does; an error names the
  * argument. */
 bp_status op_wrap_dim(bp_ctx *c, const op_row *op, const char *arg, int64_t d, uint32_t rank, uint32_t *out);
+/* A size for a message, "5" or "2*s0 + 1"; in the scratch arena. */
+const char *op_dim_text(bp_ctx *c, bp_dim d);
 /* "add.Tensor: argument \"other\" ..." : the form of every operator's error. Returns the code. */
 BP_PRINTF(4, 5) bp_status op_fail(bp_ctx *c, const op_row *op, bp_status code, const char *fmt, ...);
 

@@ -59,11 +59,14 @@ bp_status pool_size(bp_ctx *c, const op_row *op, const pool_args *a, uint32_t d,
     bp_dim room = dim_add(c, in, dim_const(2 * a->pad[d] - reach - 1 + (a->ceil ? stride - 1 : 0)));
     bp_dim n = dim_add(c, dim_floordiv(c, room, dim_const(stride)), dim_const(1));
     bp_dim last = dim_mul(c, dim_sub(c, n, dim_const(1)), dim_const(stride));
-    if (a->ceil && dim_int(c, last) >= dim_int(c, dim_add(c, in, dim_const(a->pad[d]))))
+    enum dim_truth hangs = a->ceil ? dim_decide(DIM_LE, dim_add(c, in, dim_const(a->pad[d])), last) : DIM_FALSE;
+    if (hangs == DIM_TRUE)
         n = dim_sub(c, n, dim_const(1));
-    if (dim_int(c, n) < 1)
-        return op_fail(c, op, BP_INVALID_ARGUMENT, "an input of %lld elements is too small for a kernel of %lld",
-                       (long long)in.value, (long long)reach + 1);
+    else if (hangs == DIM_UNKNOWN)
+        n = dim_sub(c, n, dim_compare(c, DIM_LE, dim_add(c, in, dim_const(a->pad[d])), last));
+    if (!dim_require(DIM_LT, dim_const(0), n))
+        return op_fail(c, op, BP_INVALID_ARGUMENT, "an input of %s elements is too small for a kernel of %lld",
+                       op_dim_text(c, in), (long long)reach + 1);
     *out = n;
     return c->diag.code;
 }

@@ -1,6 +1,7 @@
 /* Reading the arguments of upsampling (resample_args.h). */
 #include "host/op/resample_args.h"
 #include "host/op/checks.h"
+#include <math.h>
 #include <string.h>
 
 static enum resample_kind kind_of(const char *name)
@@ -37,7 +38,19 @@ static bp_status read_list(bp_ctx *c, const op_row *op, const bp_value *args, in
     return BP_OK;
 }
 
-static double item_float(const bp_value *v) { return v->kind == BP_VALUE_FLOAT ? v->v.f[0] : (double)v->v.dim.value; }
+/* n * factor, cut: an expression where the factor is a fraction of a power of two, so that a double makes no mistake.
+ * Of other factors only numbers are known to be cut right. */
+static bp_dim scaled(bp_ctx *c, bp_dim n, double factor)
+{
+    double top = factor;
+    int64_t bottom = 1;
+    while (!dim_is_const(n) && bottom < 1 << 16 && top != floor(top))
+        top *= 2, bottom *= 2;
+    if (!dim_is_const(n) && top == floor(top) && top > 0 && top < 0x1p30)
+        return dim_floordiv(c, dim_mul(c, n, dim_const((int64_t)top)), dim_const(bottom));
+    double size = (double)dim_int(c, n) * factor;
+    return dim_const(size > 0 && size < 0x1p62 ? (int64_t)size : 0);
+}
 
 /* Sizes from factors: cut, not rounded. */
 static bp_status read_factors(bp_ctx *c, const op_row *op, const bp_value *args, int32_t i, resample_args *out)
@@ -46,9 +59,8 @@ static bp_status read_factors(bp_ctx *c, const op_row *op, const bp_value *args,
         return op_fail(c, op, BP_INVALID_ARGUMENT, "argument \"scale_factors\" has %u numbers, expected %u",
                        arg_list_len(args, (uint32_t)i), out->nd);
     for (uint32_t d = 0; d < out->nd; d++) {
-        out->scale[d] = item_float(&args[i].v.items[d]);
-        double size = (double)dim_int(c, out->in[d]) * out->scale[d];
-        out->out[d] = dim_const(size > 0 && size < 0x1p62 ? (int64_t)size : 0);
+        out->scale[d] = arg_float(args[i].v.items, d);
+        out->out[d] = scaled(c, out->in[d], out->scale[d]);
     }
     return c->diag.code;
 }
@@ -66,11 +78,10 @@ static bp_status read_sizes(bp_ctx *c, const op_row *op, const bp_value *args, r
 static bp_status check_sizes(bp_ctx *c, const op_row *op, const resample_args *a)
 {
     for (uint32_t d = 0; d < a->nd; d++)
-        if (dim_int(c, a->in[d]) < 1 || dim_int(c, a->out[d]) < 1)
-            return op_fail(c, op, BP_INVALID_ARGUMENT,
-                           "sizes must be positive, and %lld elements are resampled to %lld",
-                           (long long)a->in[d].value, (long long)a->out[d].value);
-    if (dim_int(c, a->channels) < 1)
+        if (!dim_require(DIM_LT, dim_const(0), a->in[d]) || !dim_require(DIM_LT, dim_const(0), a->out[d]))
+            return op_fail(c, op, BP_INVALID_ARGUMENT, "sizes must be positive, and %s elements are resampled to %s",
+                           op_dim_text(c, a->in[d]), op_dim_text(c, a->out[d]));
+    if (!dim_require(DIM_LT, dim_const(0), a->channels))
         return op_fail(c, op, BP_INVALID_ARGUMENT, "an image without channels");
     return c->diag.code;
 }

@@ -1,5 +1,6 @@
 /* What shape rules are written with: adding results, wrapping dimension numbers. */
 #include "host/op/op.h"
+#include "host/sym/env.h"
 #include <string.h>
 
 static shape_out *add(bp_ctx *c, shape_call *s)
@@ -43,9 +44,8 @@ shape_out *shape_add_out(bp_ctx *c, shape_call *s, bp_dtype dtype, uint32_t rank
     if (!o || !make_room(c, &o->meta, rank))
         return NULL;
     for (uint32_t d = 0; d < rank; d++) {
-        if (sizes[d].value < 0) {
-            op_fail(c, s->op, BP_INVALID_ARGUMENT, "size %lld of dimension %u is negative", (long long)sizes[d].value,
-                    d);
+        if (sizes[d].sym ? !dim_require(DIM_LE, dim_const(0), sizes[d]) : sizes[d].value < 0) {
+            op_fail(c, s->op, BP_INVALID_ARGUMENT, "size %s of dimension %u is negative", op_dim_text(c, sizes[d]), d);
             return NULL;
         }
         o->meta.sizes[d] = sizes[d];
@@ -78,6 +78,15 @@ shape_out *shape_add_same(bp_ctx *c, shape_call *s, uint32_t i)
     if (o)
         o->is_argument = true;
     return o;
+}
+
+const char *op_dim_text(bp_ctx *c, bp_dim d)
+{
+    buf text = {0};
+    sym_print(sym_current(), d, false, &text);
+    const char *copy = arena_memdup(&c->scratch, buf_text(&text), text.n + 1);
+    buf_fini(&text);
+    return copy ? copy : "?";
 }
 
 bp_status op_wrap_dim(bp_ctx *c, const op_row *op, const char *arg, int64_t d, uint32_t rank, uint32_t *out)

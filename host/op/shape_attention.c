@@ -20,7 +20,8 @@ static bp_status check_groups(bp_ctx *c, const shape_call *s, const bp_tensor *q
     if (!arg_bool(s->args, GROUPED))
         return BP_OK;
     bp_dim heads = key_batch[nbatch - 1];
-    if (dim_int(c, heads) < 1 || !dim_is(dim_mod(c, q->sizes[nbatch - 1], heads), 0))
+    if (!dim_require(DIM_LT, dim_const(0), heads) ||
+        !dim_require(DIM_EQ, dim_mod(c, q->sizes[nbatch - 1], heads), dim_const(0)))
         return mismatch(c, s);
     key_batch[nbatch - 1] = q->sizes[nbatch - 1];
     return c->diag.code;
@@ -45,9 +46,9 @@ static bp_status add_out(bp_ctx *c, shape_call *s, const bp_tensor *q, uint32_t 
 {
     const bp_tensor *v = arg_tensor(s->args, VALUE);
     shape_out *o = shape_add_out(c, s, q->dtype, rank, sizes);
-    bool like_query = o && rank == 4 && q->rank == 4 && v->rank == 4 && dim_eq(q->sizes[3], v->sizes[3]);
+    bool like_query = o && rank == 4 && q->rank == 4 && v->rank == 4 && dim_eq_or_false(q->sizes[3], v->sizes[3]);
     for (uint32_t d = 0; like_query && d < 4; d++)
-        like_query = dim_eq(q->sizes[d], sizes[d]);
+        like_query = dim_eq_or_false(q->sizes[d], sizes[d]);
     if (like_query)
         layout_preserve(c, q, o->meta.strides);
     return c->diag.code;
@@ -66,7 +67,8 @@ bp_status shape_attention(bp_ctx *c, shape_call *s)
     if (arg_float(s->args, DROPOUT) != 0)
         return op_fail(c, s->op, BP_UNIMPLEMENTED, "dropout in attention");
     uint32_t nq = q->rank - 2u, nk = k->rank - 2u, nv = v->rank - 2u, n = nq > nk ? nq : nk;
-    if (!dim_eq(q->sizes[nq + 1], k->sizes[nk + 1]) || !dim_eq(k->sizes[nk], v->sizes[nv]) || nk != nv ||
+    if (!dim_require(DIM_EQ, q->sizes[nq + 1], k->sizes[nk + 1]) ||
+        !dim_require(DIM_EQ, k->sizes[nk], v->sizes[nv]) || nk != nv ||
         (arg_bool(s->args, GROUPED) && (nk < 1 || nq != nk)))
         return mismatch(c, s);
     TRY(layout_broadcast(c, nk, k->sizes, nv, v->sizes, key_batch));

@@ -104,8 +104,8 @@ bp_status shape_diff(bp_ctx *c, shape_call *s)
         if (more)
             promote_tensor(c, &p, more);
     }
-    int64_t n = dim_int(c, extended(c, s, d, sizes[d])) - order;
-    sizes[d] = dim_const(n < 0 ? 0 : n);
+    bp_dim n = dim_sub(c, extended(c, s, d, sizes[d]), dim_const(order));
+    sizes[d] = dim_clamp(c, n, dim_const(0), false);
     return out_new(c, s, promote_result(&p), t->rank, sizes);
 }
 

@@ -12,17 +12,18 @@ static bp_status check_channels(bp_ctx *c, const op_row *op, const conv_args *a,
     bp_dim channels = x->sizes[a->batched ? 1 : 0], groups = dim_const(a->groups);
     bp_dim taken = a->transposed ? w->sizes[0] : dim_mul(c, w->sizes[1], groups);
     bp_dim given = a->transposed ? dim_mul(c, w->sizes[1], groups) : w->sizes[0];
-    if (!dim_is(dim_mod(c, w->sizes[0], groups), 0) || dim_is(w->sizes[0], 0))
+    if (!dim_require(DIM_EQ, dim_mod(c, w->sizes[0], groups), dim_const(0)) ||
+        !dim_require(DIM_LT, dim_const(0), w->sizes[0]))
         return op_fail(c, op, BP_INVALID_ARGUMENT, "a weight of sizes %s cannot be cut into %lld groups",
                        sizes_text(text, sizeof text, w->rank, w->sizes), (long long)a->groups);
-    if (!dim_eq(channels, taken))
+    if (!dim_require(DIM_EQ, channels, taken))
         return op_fail(c, op, BP_INVALID_ARGUMENT,
-                       "a weight of sizes %s in %lld groups takes %lld channels, and the input has %lld",
-                       sizes_text(text, sizeof text, w->rank, w->sizes), (long long)a->groups, (long long)taken.value,
-                       (long long)channels.value);
-    if (bias && (bias->rank != 1 || !dim_eq(bias->sizes[0], given)))
-        return op_fail(c, op, BP_INVALID_ARGUMENT, "the bias must be a vector of %lld elements, and has sizes %s",
-                       (long long)given.value, sizes_text(text, sizeof text, bias->rank, bias->sizes));
+                       "a weight of sizes %s in %lld groups takes %s channels, and the input has %s",
+                       sizes_text(text, sizeof text, w->rank, w->sizes), (long long)a->groups, op_dim_text(c, taken),
+                       op_dim_text(c, channels));
+    if (bias && (bias->rank != 1 || !dim_require(DIM_EQ, bias->sizes[0], given)))
+        return op_fail(c, op, BP_INVALID_ARGUMENT, "the bias must be a vector of %s elements, and has sizes %s",
+                       op_dim_text(c, given), sizes_text(text, sizeof text, bias->rank, bias->sizes));
     return c->diag.code;
 }
 
@@ -30,12 +31,11 @@ static bp_status check_channels(bp_ctx *c, const op_row *op, const conv_args *a,
 static bp_status size_of(bp_ctx *c, const op_row *op, const conv_args *a, uint32_t d, bp_dim in, bp_dim k, bp_dim *out)
 {
     bp_dim reach = dim_mul(c, dim_sub(c, k, dim_const(1)), dim_const(a->dilation[d]));
-    bp_dim padded = dim_add(c, in, dim_const(a->front[d] + a->back[d]));
+    bp_dim pads = a->same ? reach : dim_const(a->front[d] + a->back[d]), padded = dim_add(c, in, pads);
     bp_dim room = dim_sub(c, dim_sub(c, padded, reach), dim_const(1));
-    if (dim_int(c, room) < 0)
-        return op_fail(c, op, BP_INVALID_ARGUMENT,
-                       "a kernel that reaches over %lld elements, and a padded input of %lld",
-                       (long long)reach.value + 1, (long long)padded.value);
+    if (!dim_require(DIM_LE, dim_const(0), room))
+        return op_fail(c, op, BP_INVALID_ARGUMENT, "a kernel that reaches over %s elements, and a padded input of %s",
+                       op_dim_text(c, dim_add(c, reach, dim_const(1))), op_dim_text(c, padded));
     *out = dim_add(c, dim_floordiv(c, room, dim_const(a->stride[d])), dim_const(1));
     return BP_OK;
 }
@@ -52,8 +52,8 @@ static bp_status transposed_size_of(bp_ctx *c, const op_row *op, const conv_args
     bp_dim reach = dim_mul(c, dim_sub(c, k, dim_const(1)), dim_const(a->dilation[d]));
     bp_dim spread = dim_mul(c, dim_sub(c, in, dim_const(1)), dim_const(a->stride[d]));
     *out = dim_add(c, dim_add(c, spread, reach), dim_const(extra + 1 - a->front[d] - a->back[d]));
-    if (dim_int(c, *out) < 1)
-        return op_fail(c, op, BP_INVALID_ARGUMENT, "the result would have a size of %lld", (long long)out->value);
+    if (!dim_require(DIM_LT, dim_const(0), *out))
+        return op_fail(c, op, BP_INVALID_ARGUMENT, "the result would have a size of %s", op_dim_text(c, *out));
     return BP_OK;
 }
 

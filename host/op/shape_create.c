@@ -122,8 +122,7 @@ bp_status shape_empty_permuted(bp_ctx *c, shape_call *s)
                            rank);
         seen[d] = true;
         m->strides[d] = step;
-        if (!dim_is(m->sizes[d], 0))
-            step = dim_mul(c, step, m->sizes[d]);
+        step = dim_mul(c, step, dim_is_const(m->sizes[d]) && !m->sizes[d].value ? dim_const(1) : m->sizes[d]);
     }
     return c->diag.code;
 }
@@ -170,6 +169,31 @@ static bp_status count_steps(bp_ctx *c, shape_call *s, bp_dtype d, bp_scalar sta
     return BP_OK;
 }
 
+static bp_dim whole_dim(bp_scalar v)
+{
+    return v.kind == BP_SCALAR_INT ? (bp_dim){v.v.i, v.sym, 0} : dim_const(scalar_int(v));
+}
+
+/* The same where start or end is a symbol, and no number a float. The step is a number. */
+static bp_status count_symbolic(bp_ctx *c, shape_call *s, bp_scalar start, bp_scalar end, bp_scalar step, bp_dim *n)
+{
+    int64_t by = scalar_int(step);
+    if (by == 0)
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "step must not be zero");
+    bp_dim from = whole_dim(by > 0 ? start : end), to = whole_dim(by > 0 ? end : start);
+    if (!dim_require(DIM_LE, from, to))
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "a step of %lld does not lead from %s to %s", (long long)by,
+                       op_dim_text(c, whole_dim(start)), op_dim_text(c, whole_dim(end)));
+    bp_dim width = dim_const(by > 0 ? by : -by), span = dim_sub(c, to, from);
+    *n = dim_floordiv(c, dim_add(c, span, dim_sub(c, width, dim_const(1))), width);
+    return c->diag.code;
+}
+
+static bool is_symbol(bp_scalar v)
+{
+    return v.kind == BP_SCALAR_INT && v.sym;
+}
+
 bp_status shape_arange(bp_ctx *c, shape_call *s)
 {
     bp_scalar start = named_scalar(s, "start", 0), end = named_scalar(s, "end", 0), step = named_scalar(s, "step", 1);
@@ -178,8 +202,14 @@ bp_status shape_arange(bp_ctx *c, shape_call *s)
     int64_t n = 0;
     if (dtype_is_complex(o.dtype) || o.dtype == BP_BOOL)
         return op_fail(c, s->op, BP_UNIMPLEMENTED, "a range of type %s", dtype_get(o.dtype)->torch);
-    TRY(count_steps(c, s, o.dtype, start, end, step, &n));
-    return add_sized(c, s, 1, (bp_dim[]){dim_const(n)}, o.dtype);
+    bp_dim length = {0};
+    if (!floats && (is_symbol(start) || is_symbol(end))) {
+        TRY(count_symbolic(c, s, start, end, step, &length));
+    } else {
+        TRY(count_steps(c, s, o.dtype, start, end, step, &n));
+        length = dim_const(n);
+    }
+    return add_sized(c, s, 1, &length, o.dtype);
 }
 
 /* start and end may be numbers or 0-d tensors; arguments 0, 1; argument 2 counts the steps. */
@@ -195,9 +225,9 @@ bp_status shape_linspace(bp_ctx *c, shape_call *s)
             d = dtype_complex_of(c->ambient.default_dtype);
     }
     bp_dim n = arg_dim(s->args, 2);
-    if (dim_int(c, n) < 0)
-        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"steps\" is %lld, expected 0 or more",
-                       (long long)dim_int(c, n));
+    if (!dim_require(DIM_LE, dim_const(0), n))
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"steps\" is %s, expected 0 or more",
+                       op_dim_text(c, n));
     return add_sized(c, s, 1, &n, d);
 }
 

@@ -118,7 +118,7 @@ static bp_status assert_dims(bp_ctx *c, const op_call *k, uint32_t i, const char
         return BP_OK;
     bool same = n == rank;
     for (uint32_t d = 0; same && d < rank; d++)
-        same = dim_eq(have[d], arg_list_dim(k->args, i, d));
+        same = dim_require(DIM_EQ, have[d], arg_list_dim(k->args, i, d));
     if (same)
         return BP_OK;
     return op_fail(c, k->op, BP_INVALID_ARGUMENT, "the tensor's %s are %s, which is not what was asserted", what,

@@ -16,7 +16,7 @@ bp_status shape_index(bp_ctx *c, shape_call *s)
     index_plan p;
     bool masked;
     TRY(index_plan_read(c, s->op, s->args, 1, self, &p, &masked));
-    if (masked)
+    if (masked && !index_plan_capture(c, s->args, 1, &p))
         return out_unknown(c, s, self->dtype, 1);
     TRY(index_plan_make(c, s->op, self, &p));
     shape_out *o = shape_add_out(c, s, self->dtype, p.rank, p.sizes);
@@ -79,12 +79,12 @@ static bp_status check_index_of(bp_ctx *c, const shape_call *s, const bp_tensor 
 {
     const bp_tensor *index = arg_tensor(s->args, i);
     char x[256], y[256];
-    if (dim_int(c, dim_product(c, index->sizes, index->rank)) == 0)
+    if (is_empty(index))
         return BP_OK;
     TRY(check_index_dtype(c, s, i));
     bool fits = rank_of(index) == rank_of(self);
     for (uint32_t d = 0; fits && d < rank_of(self); d++)
-        fits = d == dim || dim_int(c, size_of(index, d)) <= dim_int(c, size_of(self, d));
+        fits = d == dim || dim_require(DIM_LE, size_of(index, d), size_of(self, d));
     if (fits)
         return c->diag.code;
     return op_fail(
@@ -135,12 +135,12 @@ bp_status shape_scatter(bp_ctx *c, shape_call *s)
         src = arg_tensor(s->args, 3);
     TRY(check_dim(c, s, 1, self, &dim));
     TRY(check_index_of(c, s, self, dim, 2));
-    if (src && dim_int(c, dim_product(c, index->sizes, index->rank)) > 0) {
+    if (src && !is_empty(index)) {
         char x[256], y[256];
         TRY(check_same_dtype(c, s, 0, 3));
         bool fits = rank_of(src) == rank_of(index);
         for (uint32_t d = 0; fits && d < rank_of(index); d++)
-            fits = dim_int(c, size_of(index, d)) <= dim_int(c, size_of(src, d));
+            fits = dim_require(DIM_LE, size_of(index, d), size_of(src, d));
         if (!fits)
             return op_fail(
                 c, s->op, BP_INVALID_ARGUMENT, "an index of sizes %s must be no larger than the source's %s",
@@ -183,7 +183,7 @@ bp_status shape_index_select(bp_ctx *c, shape_call *s)
     TRY(check_dim(c, s, 1, self, &dim));
     TRY(check_index_dtype(c, s, 2));
     TRY(check_rank(c, s, 2, 0, 1));
-    if (self->rank == 0 && !dim_is(size_of(index, 0), 1))
+    if (self->rank == 0 && !dim_require(DIM_EQ, size_of(index, 0), dim_const(1)))
         return op_fail(c, s->op, BP_INVALID_ARGUMENT, "an index into a 0-d tensor must have one element");
     if (self->rank)
         memcpy(sizes, self->sizes, self->rank * sizeof *sizes), sizes[dim] = size_of(index, 0);
@@ -200,14 +200,14 @@ static bp_status check_source(bp_ctx *c, const shape_call *s, uint32_t i, uint32
     TRY(check_dim(c, s, i - 1, self, &dim));
     TRY(check_rank(c, s, i, 0, 1));
     TRY(check_same_dtype(c, s, 0, source));
-    bool fits = rank_of(src) == rank_of(self) && dim_eq(size_of(src, dim), size_of(index, 0));
+    bool fits = rank_of(src) == rank_of(self) && dim_require(DIM_EQ, size_of(src, dim), size_of(index, 0));
     for (uint32_t d = 0; fits && d < rank_of(self); d++)
-        fits = d == dim || dim_eq(size_of(src, d), size_of(self, d));
+        fits = d == dim || dim_require(DIM_EQ, size_of(src, d), size_of(self, d));
     if (fits)
         return BP_OK;
     return op_fail(c, s->op, BP_INVALID_ARGUMENT,
-                   "a source of sizes %s does not fit %lld indices along dimension %u of sizes %s",
-                   sizes_text(x, sizeof x, src->rank, src->sizes), (long long)size_of(index, 0).value, dim,
+                   "a source of sizes %s does not fit %s indices along dimension %u of sizes %s",
+                   sizes_text(x, sizeof x, src->rank, src->sizes), op_dim_text(c, size_of(index, 0)), dim,
                    sizes_text(y, sizeof y, self->rank, self->sizes));
 }
 
@@ -266,9 +266,9 @@ bp_status shape_put(bp_ctx *c, shape_call *s)
     TRY(need_i64(c, s, 1));
     TRY(check_same_dtype(c, s, 0, 2));
     bp_dim n = dim_product(c, index->sizes, index->rank), m = dim_product(c, src->sizes, src->rank);
-    if (!dim_eq(n, m))
-        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "%lld indices and %lld values", (long long)n.value,
-                       (long long)m.value);
+    if (!dim_require(DIM_EQ, n, m))
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "%s indices and %s values", op_dim_text(c, n),
+                       op_dim_text(c, m));
     return out_like(c, s, self, self->dtype);
 }
 
@@ -290,10 +290,8 @@ bp_status shape_embedding_dense_backward(bp_ctx *c, shape_call *s)
     const bp_tensor *grad = arg_tensor(s->args, 0), *index = arg_tensor(s->args, 1);
     TRY(check_index_dtype(c, s, 1));
     TRY(check_rank(c, s, 0, index->rank + 1u, index->rank + 1u));
-    bool same = true;
-    for (uint32_t d = 0; d < index->rank; d++)
-        same = same && dim_eq(grad->sizes[d], index->sizes[d]);
-    if (!same || dim_int(c, arg_dim(s->args, 2)) < 0)
+    if (!sizes_must_match(index->rank, grad->sizes, index->sizes) ||
+        !dim_require(DIM_LE, dim_const(0), arg_dim(s->args, 2)))
         return op_fail(c, s->op, BP_INVALID_ARGUMENT, "the gradient must have a row for each index");
     return out_new(c, s, grad->dtype, 2, (bp_dim[]){arg_dim(s->args, 2), grad->sizes[grad->rank - 1]});
 }

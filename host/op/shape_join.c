@@ -21,7 +21,7 @@ static enum join_form form_of(const char *name)
 
 bool join_skips(const join *j, const bp_tensor *t)
 {
-    return j->form == JOIN_CAT && t->rank == 1 && dim_is(t->sizes[0], 0);
+    return j->form == JOIN_CAT && t->rank == 1 && dim_eq_or_false(t->sizes[0], dim_const(0));
 }
 
 /* Rank of the first tensor that counts. */
@@ -102,10 +102,9 @@ static bp_status check_piece(bp_ctx *c, const shape_call *s, const join *j, cons
                        first->rank);
     for (uint32_t d = 0; d < m->rank; d++) {
         bool along = d == j->dim && j->form != JOIN_STACK;
-        if (!along && !dim_eq(m->sizes[d], first->sizes[d]))
-            return op_fail(c, s->op, BP_INVALID_ARGUMENT,
-                           "tensor %u has size %lld in dimension %u, the first has %lld", i,
-                           (long long)m->sizes[d].value, d, (long long)first->sizes[d].value);
+        if (!along && !dim_require(DIM_EQ, m->sizes[d], first->sizes[d]))
+            return op_fail(c, s->op, BP_INVALID_ARGUMENT, "tensor %u has size %s in dimension %u, the first has %s", i,
+                           op_dim_text(c, m->sizes[d]), d, op_dim_text(c, first->sizes[d]));
     }
     return BP_OK;
 }
@@ -185,7 +184,8 @@ bp_status shape_block_diag(bp_ctx *c, shape_call *s)
  * flat side by side. */
 bp_status shape_chunk_cat(bp_ctx *c, shape_call *s)
 {
-    int64_t chunks = arg_int(c, s->args, 2), total = 0;
+    int64_t chunks = arg_int(c, s->args, 2);
+    bp_dim total = dim_const(0);
     uint32_t n = arg_list_len(s->args, 0), d;
     if (!n || chunks < 1)
         return op_fail(c, s->op, BP_INVALID_ARGUMENT, "%u tensors in %lld chunks", n, (long long)chunks);
@@ -195,14 +195,14 @@ bp_status shape_chunk_cat(bp_ctx *c, shape_call *s)
         const bp_tensor *t = arg_list_tensor(s->args, 0, i);
         if (t->rank <= d || t->dtype != first->dtype)
             return op_fail(c, s->op, BP_INVALID_ARGUMENT, "tensor %u has another rank or type than the first", i);
-        int64_t size = (dim_int(c, t->sizes[d]) + chunks - 1) / chunks;
-        total += size * dim_int(c, dim_product(c, t->sizes + d + 1, t->rank - d - 1));
+        bp_dim size = dim_floordiv(c, dim_add(c, t->sizes[d], dim_const(chunks - 1)), dim_const(chunks));
+        total = dim_add(c, total, dim_mul(c, size, dim_product(c, t->sizes + d + 1, t->rank - d - 1)));
     }
     bp_dim sizes[TENSOR_MAX_RANK];
     if (d)
         memcpy(sizes, first->sizes, d * sizeof *sizes);
     sizes[d] = dim_const(chunks);
-    sizes[d + 1] = dim_const(total);
+    sizes[d + 1] = total;
     return out_new(c, s, first->dtype, d + 2, sizes);
 }
 
@@ -269,6 +269,7 @@ bp_status shape_cartesian_prod(bp_ctx *c, shape_call *s)
     return out_new(c, s, d, n == 1 ? 1 : 2, (bp_dim[]){rows, dim_const(n)});
 }
 
+/* How many they are is no polynomial of the size: a number. */
 bp_status shape_combinations(bp_ctx *c, shape_call *s)
 {
     const bp_tensor *t = arg_tensor(s->args, 0);

@@ -1,6 +1,7 @@
 /* Shape rules of factorizations and of what is read off them. Matrices of a factorization lie column by column. */
 #include "host/op/shape_linalg.h"
 #include "host/op/rows.h"
+#include "host/op/view_rule.h"
 #include <string.h>
 
 /* -- checks (shape_linalg.h) --------------------------------------------------------------------------------------- */
@@ -32,10 +33,10 @@ bp_status check_square(bp_ctx *c, const shape_call *s, uint32_t i)
 {
     const bp_tensor *t = arg_tensor(s->args, i);
     TRY(check_matrix(c, s, i));
-    if (dim_eq(t->sizes[t->rank - 1], t->sizes[t->rank - 2]))
+    if (dim_require(DIM_EQ, t->sizes[t->rank - 1], t->sizes[t->rank - 2]))
         return BP_OK;
-    return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"%s\" must be square matrices, and they are %lld x %lld",
-                   name_of(s, i), (long long)t->sizes[t->rank - 2].value, (long long)t->sizes[t->rank - 1].value);
+    return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"%s\" must be square matrices, and they are %s x %s",
+                   name_of(s, i), op_dim_text(c, t->sizes[t->rank - 2]), op_dim_text(c, t->sizes[t->rank - 1]));
 }
 
 bp_status check_batches(bp_ctx *c, const shape_call *s, uint32_t i, uint32_t j, uint32_t *n, bp_dim *out)
@@ -51,7 +52,7 @@ bp_status out_columns(bp_ctx *c, shape_call *s, bp_dtype dtype, uint32_t rank, c
     shape_out *o = shape_add_out(c, s, dtype, rank, sizes);
     if (o) {
         o->meta.strides[rank - 2] = dim_const(1);
-        o->meta.strides[rank - 1] = dim_is(sizes[rank - 2], 0) ? dim_const(1) : sizes[rank - 2];
+        o->meta.strides[rank - 1] = dim_clamp(c, sizes[rank - 2], dim_const(1), false);
     }
     return c->diag.code;
 }
@@ -68,7 +69,7 @@ bp_status out_empty(bp_ctx *c, shape_call *s, bp_dtype dtype)
 
 bp_dim dim_least(bp_ctx *c, bp_dim a, bp_dim b)
 {
-    return dim_int(c, a) < dim_int(c, b) ? a : b;
+    return dim_clamp(c, a, b, true);
 }
 
 bp_status check_triangle(bp_ctx *c, const shape_call *s, uint32_t i, bool *upper)
@@ -86,13 +87,13 @@ bp_status check_system(bp_ctx *c, const shape_call *s, uint32_t a, uint32_t b, b
     const bp_tensor *x = arg_tensor(s->args, a), *y = arg_tensor(s->args, b);
     TRY(check_square(c, s, a));
     TRY(check_matrix(c, s, b));
-    if (dim_eq(x->sizes[x->rank - 1], y->sizes[y->rank - (left ? 2 : 1)]))
+    if (dim_require(DIM_EQ, x->sizes[x->rank - 1], y->sizes[y->rank - (left ? 2 : 1)]))
         return BP_OK;
     return op_fail(c, s->op, BP_INVALID_ARGUMENT,
-                   "arguments \"%s\" and \"%s\" do not fit %s: they are %lld x %lld and %lld x %lld", name_of(s, a),
-                   name_of(s, b), left ? "A X = B" : "X A = B", (long long)x->sizes[x->rank - 2].value,
-                   (long long)x->sizes[x->rank - 1].value, (long long)y->sizes[y->rank - 2].value,
-                   (long long)y->sizes[y->rank - 1].value);
+                   "arguments \"%s\" and \"%s\" do not fit %s: they are %s x %s and %s x %s", name_of(s, a),
+                   name_of(s, b), left ? "A X = B" : "X A = B", op_dim_text(c, x->sizes[x->rank - 2]),
+                   op_dim_text(c, x->sizes[x->rank - 1]), op_dim_text(c, y->sizes[y->rank - 2]),
+                   op_dim_text(c, y->sizes[y->rank - 1]));
 }
 
 /* -- Cholesky ------------------------------------------------------------------------------------------------------ */
@@ -185,14 +186,12 @@ static bp_status check_pivots(bp_ctx *c, const shape_call *s, uint32_t lu, uint3
     if (p->dtype != BP_I32 && !(any_int && dtype_is_int(p->dtype)))
         return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"%s\" must be int32, and is %s", name_of(s, pivots),
                        dtype_get(p->dtype)->torch);
-    bool fits = p->rank + 1u == t->rank && dim_eq(p->sizes[p->rank - 1], k);
-    for (uint32_t d = 0; fits && d + 1u < p->rank; d++)
-        fits = dim_eq(p->sizes[d], t->sizes[d]);
-    if (fits)
+    if (p->rank + 1u == t->rank && dim_require(DIM_EQ, p->sizes[p->rank - 1], k) &&
+        sizes_must_match(p->rank - 1u, p->sizes, t->sizes))
         return BP_OK;
     return op_fail(c, s->op, BP_INVALID_ARGUMENT,
-                   "argument \"%s\" has sizes %s, expected %lld for each matrix of \"%s\"", name_of(s, pivots),
-                   sizes_text(have, sizeof have, p->rank, p->sizes), (long long)k.value, name_of(s, lu));
+                   "argument \"%s\" has sizes %s, expected %s for each matrix of \"%s\"", name_of(s, pivots),
+                   sizes_text(have, sizeof have, p->rank, p->sizes), op_dim_text(c, k), name_of(s, lu));
 }
 
 bp_status shape_lu_unpack(bp_ctx *c, shape_call *s)

@@ -1,13 +1,14 @@
 /* Shape rules of linear systems: square, triangular, least squares. */
 #include "host/op/shape_linalg.h"
 #include "host/op/rows.h"
+#include "host/op/view_rule.h"
 #include <string.h>
 
 bool linalg_is_vector(const bp_tensor *a, const bp_tensor *b)
 {
     bool vector = b->rank + 1u == a->rank;
     for (uint32_t d = 0; vector && d < b->rank; d++)
-        vector = dim_eq(a->sizes[d], b->sizes[d]);
+        vector = dim_eq_or_false(a->sizes[d], b->sizes[d]);
     return vector || b->rank == 1;
 }
 
@@ -37,10 +38,10 @@ static bp_status check_equations(bp_ctx *c, const shape_call *s, bool left)
         return check_system(c, s, 0, 1, left);
     if (!left)
         return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"B\" is a vector, and X A = B has none on its left");
-    if (dim_eq(a->sizes[a->rank - 1], b->sizes[b->rank - 1]))
+    if (dim_require(DIM_EQ, a->sizes[a->rank - 1], b->sizes[b->rank - 1]))
         return BP_OK;
-    return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"B\" has %lld elements, expected %lld",
-                   (long long)b->sizes[b->rank - 1].value, (long long)a->sizes[a->rank - 1].value);
+    return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"B\" has %s elements, expected %s",
+                   op_dim_text(c, b->sizes[b->rank - 1]), op_dim_text(c, a->sizes[a->rank - 1]));
 }
 
 bp_status shape_linalg_solve(bp_ctx *c, shape_call *s)
@@ -116,10 +117,10 @@ static bp_status check_least_squares(bp_ctx *c, const shape_call *s)
                        "argument \"b\" must have as many dimensions as \"self\" (%u) or one fewer, and has %u", a->rank,
                        b->rank);
     bp_dim rows = b->sizes[b->rank - (b->rank == a->rank ? 2 : 1)];
-    if (dim_eq(rows, a->sizes[a->rank - 2]))
+    if (dim_require(DIM_EQ, rows, a->sizes[a->rank - 2]))
         return BP_OK;
-    return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"b\" has %lld rows, expected %lld", (long long)rows.value,
-                   (long long)a->sizes[a->rank - 2].value);
+    return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"b\" has %s rows, expected %s", op_dim_text(c, rows),
+                   op_dim_text(c, a->sizes[a->rank - 2]));
 }
 
 /* The first n rows of a solution that has room for max(m, n), as LAPACK leaves it; a vector stays one. */
@@ -127,8 +128,7 @@ static bp_status least_solution(bp_ctx *c, shape_call *s, uint32_t n, bp_dim *si
 {
     const bp_tensor *a = arg_tensor(s->args, 0);
     bp_dim rows = a->sizes[a->rank - 2], unknowns = a->sizes[a->rank - 1];
-    bp_dim most = dim_int(c, rows) > dim_int(c, unknowns) ? rows : unknowns;
-    most = dim_is(most, 0) ? dim_const(1) : most;
+    bp_dim one = dim_const(1), most = dim_clamp(c, dim_clamp(c, rows, unknowns, false), one, false);
     sizes[n] = unknowns;
     sizes[n + 1] = columns;
     shape_out *o = shape_add_out(c, s, a->dtype, n + (vector ? 1 : 2), sizes);
@@ -137,10 +137,10 @@ static bp_status least_solution(bp_ctx *c, shape_call *s, uint32_t n, bp_dim *si
     o->meta.strides[n] = dim_const(1);
     if (!vector)
         o->meta.strides[n + 1] = most;
-    bp_dim step = dim_mul(c, most, dim_is(columns, 0) ? dim_const(1) : columns);
+    bp_dim step = dim_mul(c, most, dim_clamp(c, columns, one, false));
     for (uint32_t d = n; d-- > 0;) {
         o->meta.strides[d] = step;
-        step = dim_mul(c, step, dim_is(sizes[d], 0) ? dim_const(1) : sizes[d]);
+        step = dim_mul(c, step, dim_clamp(c, sizes[d], one, false));
     }
     return c->diag.code;
 }
@@ -150,7 +150,7 @@ static bp_status residuals(bp_ctx *c, shape_call *s, const char *driver, uint32_
 {
     const bp_tensor *a = arg_tensor(s->args, 0);
     bp_dtype d = dtype_real_of((bp_dtype)a->dtype);
-    bool over = dim_int(c, a->sizes[a->rank - 2]) > dim_int(c, a->sizes[a->rank - 1]);
+    bool over = dim_lt(a->sizes[a->rank - 1], a->sizes[a->rank - 2]);
     if (!over || driver[4] == 'y')
         return out_empty(c, s, d);
     if (driver[4])

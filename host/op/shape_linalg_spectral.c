@@ -55,11 +55,9 @@ static bp_status check_reflectors(bp_ctx *c, const shape_call *s)
     char x[256], y[256];
     TRY(check_matrix(c, s, 0));
     TRY(check_same_dtype(c, s, 0, 1));
-    bool fits = tau->rank + 1u == t->rank && tau->sizes[tau->rank - 1].value <= t->sizes[t->rank - 1].value &&
-                tau->sizes[tau->rank - 1].value <= t->sizes[t->rank - 2].value;
-    for (uint32_t d = 0; fits && d + 2u < t->rank; d++)
-        fits = dim_eq(tau->sizes[d], t->sizes[d]);
-    if (fits)
+    if (tau->rank + 1u == t->rank && dim_require(DIM_LE, tau->sizes[tau->rank - 1], t->sizes[t->rank - 1]) &&
+        dim_require(DIM_LE, tau->sizes[tau->rank - 1], t->sizes[t->rank - 2]) &&
+        sizes_must_match(t->rank - 2u, tau->sizes, t->sizes))
         return BP_OK;
     return op_fail(c, s->op, BP_INVALID_ARGUMENT,
                    "argument \"%s\" of sizes %s does not belong to reflectors of sizes %s", s->op->schema->args[1].name,
@@ -70,9 +68,9 @@ bp_status shape_householder_product(bp_ctx *c, shape_call *s)
 {
     const bp_tensor *t = arg_tensor(s->args, 0);
     TRY(check_reflectors(c, s));
-    if (t->sizes[t->rank - 2].value < t->sizes[t->rank - 1].value)
-        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "%lld rows are fewer than %lld columns",
-                       (long long)t->sizes[t->rank - 2].value, (long long)t->sizes[t->rank - 1].value);
+    if (!dim_require(DIM_LE, t->sizes[t->rank - 1], t->sizes[t->rank - 2]))
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "%s rows are fewer than %s columns",
+                       op_dim_text(c, t->sizes[t->rank - 2]), op_dim_text(c, t->sizes[t->rank - 1]));
     return out_columns(c, s, t->dtype, t->rank, t->sizes);
 }
 
@@ -83,9 +81,8 @@ bp_status shape_ormqr(bp_ctx *c, shape_call *s)
     char x[256], y[256];
     TRY(check_reflectors(c, s));
     TRY(check_same_dtype(c, s, 0, 2));
-    for (uint32_t d = 0; fits && d + 2u < t->rank; d++)
-        fits = dim_eq(other->sizes[d], t->sizes[d]);
-    if (!fits || !dim_eq(other->sizes[t->rank - (left ? 2 : 1)], t->sizes[t->rank - 2]))
+    fits = fits && sizes_must_match(t->rank - 2u, other->sizes, t->sizes);
+    if (!fits || !dim_require(DIM_EQ, other->sizes[t->rank - (left ? 2 : 1)], t->sizes[t->rank - 2]))
         return op_fail(c, s->op, BP_INVALID_ARGUMENT, "reflectors of sizes %s do not fit a matrix of sizes %s",
                        sizes_text(x, sizeof x, t->rank, t->sizes), sizes_text(y, sizeof y, other->rank, other->sizes));
     return out_columns(c, s, other->dtype, other->rank, other->sizes);
@@ -203,7 +200,7 @@ bp_status shape_matrix_exp(bp_ctx *c, shape_call *s)
 {
     const bp_tensor *t = arg_tensor(s->args, 0);
     bp_dtype d = (bp_dtype)t->dtype;
-    if (t->rank < 2 || !dim_eq(t->sizes[t->rank - 1], t->sizes[t->rank - 2]))
+    if (t->rank < 2 || !dim_require(DIM_EQ, t->sizes[t->rank - 1], t->sizes[t->rank - 2]))
         return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"self\" must be square matrices");
     if (!dtype_is_float(d) && !dtype_is_complex(d))
         return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"self\" must be of a float type or complex, and is %s",

@@ -53,15 +53,16 @@ static bp_status check_nll(bp_ctx *c, const shape_call *s, uint32_t self, int64_
         return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"target\": expected int64 or uint8, got %s",
                        dtype_get(t->dtype)->torch);
     uint32_t classes = x->rank == 1 ? 0 : 1;
-    bool fits = x->rank == 1 ? t->rank == 0 || (t->rank == 1 && dim_is(t->sizes[0], 1)) : t->rank == x->rank - 1;
+    bool fits = t->rank + 1 == x->rank ||
+                (x->rank == 1 && t->rank == 1 && dim_require(DIM_EQ, t->sizes[0], dim_const(1)));
     for (uint32_t d = 0; fits && x->rank > 1 && d < t->rank; d++)
-        fits = dim_eq(t->sizes[d], x->sizes[d < 1 ? 0 : d + 1]);
+        fits = dim_require(DIM_EQ, t->sizes[d], x->sizes[d < 1 ? 0 : d + 1]);
     if (!fits)
         return op_fail(c, s->op, BP_INVALID_ARGUMENT,
                        "argument \"target\" has not the sizes of \"self\" without classes");
-    if (w && (w->rank != 1 || !dim_eq(w->sizes[0], x->sizes[classes])))
-        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"weight\": expected a number for each of %lld classes",
-                       (long long)x->sizes[classes].value);
+    if (w && (w->rank != 1 || !dim_require(DIM_EQ, w->sizes[0], x->sizes[classes])))
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"weight\": expected a number for each of %s classes",
+                       op_dim_text(c, x->sizes[classes]));
     return BP_OK;
 }
 

@@ -38,9 +38,14 @@ bp_status shape_masked_scatter(bp_ctx *c, shape_call *s)
 
 bp_status shape_masked_select(bp_ctx *c, shape_call *s)
 {
+    bp_dim n;
     TRY(masked(c, s));
-    s->out[0].unknown = true;
-    return BP_OK;
+    shape_out *all = &s->out[0];
+    all->unknown = !shape_data_size(c, 0, dim_product(c, all->meta.sizes, all->meta.rank), &n);
+    if (all->unknown || !ctx_ok(c))
+        return c->diag.code;
+    s->nout = 0;
+    return out_new(c, s, arg_tensor(s->args, 0)->dtype, 1, &n);
 }
 
 bp_status shape_masked_scatter_backward(bp_ctx *c, shape_call *s)
@@ -52,21 +57,38 @@ bp_status shape_masked_scatter_backward(bp_ctx *c, shape_call *s)
     return sizes ? out_new(c, s, grad->dtype, rank, sizes) : c->diag.code;
 }
 
-bp_status shape_nonzero(bp_ctx *c, shape_call *s) { return out_unknown(c, s, BP_I64, 1); }
+/* Rows of coordinates, laid out a coordinate at a time. */
+bp_status shape_nonzero(bp_ctx *c, shape_call *s)
+{
+    const bp_tensor *t = arg_tensor(s->args, 0);
+    bp_dim n;
+    if (!shape_data_size(c, 0, tensor_numel(c, t), &n))
+        return out_unknown(c, s, BP_I64, 1);
+    shape_out *o = shape_add_out(c, s, BP_I64, 2, (bp_dim[]){n, dim_const(t->rank)});
+    if (o)
+        o->meta.strides[0] = dim_const(1), o->meta.strides[1] = n;
+    return c->diag.code;
+}
 
 /* A vector a dimension; a 0-d tensor counts as one of one element. */
 bp_status shape_nonzero_numpy(bp_ctx *c, shape_call *s)
 {
-    uint32_t rank = arg_tensor(s->args, 0)->rank;
-    return out_unknown(c, s, BP_I64, rank ? rank : 1);
+    const bp_tensor *t = arg_tensor(s->args, 0);
+    uint32_t rank = t->rank ? t->rank : 1;
+    bp_dim n;
+    if (!shape_data_size(c, 0, tensor_numel(c, t), &n))
+        return out_unknown(c, s, BP_I64, rank);
+    for (uint32_t d = 0; d < rank; d++)
+        TRY(out_new(c, s, BP_I64, 1, &n));
+    return BP_OK;
 }
 
 bp_status shape_nonzero_static(bp_ctx *c, shape_call *s)
 {
     bp_dim n = arg_dim(s->args, 1);
-    if (dim_int(c, n) < 0)
-        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"size\" must not be negative, and is %lld",
-                       (long long)n.value);
+    if (!dim_require(DIM_LE, dim_const(0), n))
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"size\" must not be negative, and is %s",
+                       op_dim_text(c, n));
     return out_new(c, s, BP_I64, 2, (bp_dim[]){n, dim_const(arg_tensor(s->args, 0)->rank)});
 }
 
@@ -80,11 +102,13 @@ bp_status shape_one_hot(bp_ctx *c, shape_call *s)
         return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"self\" must be int64, and is %s",
                        dtype_get(self->dtype)->torch);
     TRY(check_rank(c, s, 0, 0, TENSOR_MAX_RANK - 1));
-    if (classes < 0)
-        return classes == -1 ? out_unknown(c, s, BP_I64, 1)
-                             : op_fail(c, s->op, BP_INVALID_ARGUMENT, "%lld classes", (long long)classes);
+    if (classes < -1)
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "%lld classes", (long long)classes);
+    bp_dim n = dim_const(classes);
+    if (classes < 0 && !shape_data_size(c, 1, dim_const(-1), &n))
+        return out_unknown(c, s, BP_I64, 1);
     if (self->rank)
         memcpy(sizes, self->sizes, self->rank * sizeof *sizes);
-    sizes[self->rank] = dim_const(classes);
+    sizes[self->rank] = n;
     return out_new(c, s, BP_I64, self->rank + 1, sizes);
 }

@@ -26,7 +26,7 @@ static bp_status matrices(bp_ctx *c, const shape_call *s, uint32_t i, uint32_t j
     TRY(check_rank(c, s, i, 2, 2));
     TRY(check_rank(c, s, j, 2, 2));
     TRY(factors(c, s, i, j));
-    return dim_eq(a->sizes[1], b->sizes[0]) ? BP_OK : cannot_multiply(c, s, a, b);
+    return dim_require(DIM_EQ, a->sizes[1], b->sizes[0]) ? BP_OK : cannot_multiply(c, s, a, b);
 }
 
 /* Batches of matrices i and j. */
@@ -36,7 +36,8 @@ static bp_status batches(bp_ctx *c, const shape_call *s, uint32_t i, uint32_t j)
     TRY(check_rank(c, s, i, 3, 3));
     TRY(check_rank(c, s, j, 3, 3));
     TRY(factors(c, s, i, j));
-    return dim_eq(a->sizes[0], b->sizes[0]) && dim_eq(a->sizes[2], b->sizes[1]) ? BP_OK : cannot_multiply(c, s, a, b);
+    bool fit = dim_require(DIM_EQ, a->sizes[0], b->sizes[0]) && dim_require(DIM_EQ, a->sizes[2], b->sizes[1]);
+    return fit ? BP_OK : cannot_multiply(c, s, a, b);
 }
 
 /* What is added has the factors' dtype and expands to the result. */
@@ -87,7 +88,7 @@ static bp_status matrix_vector(bp_ctx *c, const shape_call *s, uint32_t i, uint3
     TRY(check_rank(c, s, i, 2, 2));
     TRY(check_rank(c, s, j, 1, 1));
     TRY(factors(c, s, i, j));
-    return dim_eq(a->sizes[1], v->sizes[0]) ? BP_OK : cannot_multiply(c, s, a, v);
+    return dim_require(DIM_EQ, a->sizes[1], v->sizes[0]) ? BP_OK : cannot_multiply(c, s, a, v);
 }
 
 bp_status shape_mv(bp_ctx *c, shape_call *s)
@@ -109,7 +110,7 @@ bp_status shape_dot(bp_ctx *c, shape_call *s)
     TRY(check_rank(c, s, 0, 1, 1));
     TRY(check_rank(c, s, 1, 1, 1));
     TRY(factors(c, s, 0, 1));
-    if (!dim_eq(a->sizes[0], b->sizes[0]))
+    if (!dim_require(DIM_EQ, a->sizes[0], b->sizes[0]))
         return cannot_multiply(c, s, a, b);
     return out_new(c, s, a->dtype, 0, NULL);
 }
@@ -147,7 +148,7 @@ bp_status shape_matmul(bp_ctx *c, shape_call *s)
         return op_fail(c, s->op, BP_INVALID_ARGUMENT, "both arguments must have a dimension, and have %u and %u",
                        a->rank, b->rank);
     TRY(factors(c, s, 0, 1));
-    if (!dim_eq(a->sizes[a->rank - 1], b->sizes[b->rank == 1 ? 0 : b->rank - 2]))
+    if (!dim_require(DIM_EQ, a->sizes[a->rank - 1], b->sizes[b->rank == 1 ? 0 : b->rank - 2]))
         return cannot_multiply(c, s, a, b);
     bp_dim sizes[TENSOR_MAX_RANK];
     uint32_t ra = a->rank > 2 ? a->rank - 2 : 0, rb = b->rank > 2 ? b->rank - 2 : 0, rank = ra > rb ? ra : rb;
@@ -166,7 +167,7 @@ bp_status shape_linear(bp_ctx *c, shape_call *s)
     TRY(check_rank(c, s, 0, 1, TENSOR_MAX_RANK));
     TRY(check_rank(c, s, 1, 1, 2));
     TRY(factors(c, s, 0, 1));
-    if (!dim_eq(x->sizes[x->rank - 1], w->sizes[w->rank - 1]))
+    if (!dim_require(DIM_EQ, x->sizes[x->rank - 1], w->sizes[w->rank - 1]))
         return cannot_multiply(c, s, x, w);
     bp_dim sizes[TENSOR_MAX_RANK];
     uint32_t rank = 0;
@@ -194,7 +195,7 @@ bp_status shape_inner(bp_ctx *c, shape_call *s)
         return out_like(c, s, t, promote_args(c, s->args, 0, 1));
     }
     TRY(factors(c, s, 0, 1));
-    if (!dim_eq(a->sizes[a->rank - 1], b->sizes[b->rank - 1]))
+    if (!dim_require(DIM_EQ, a->sizes[a->rank - 1], b->sizes[b->rank - 1]))
         return cannot_multiply(c, s, a, b);
     for (uint32_t d = 0; d + 1 < a->rank; d++)
         sizes[rank++] = a->sizes[d];
@@ -254,7 +255,8 @@ bp_status shape_cross(bp_ctx *c, shape_call *s)
     else
         while (dim < a->rank && !dim_is(a->sizes[dim], 3))
             dim++;
-    if (dim >= a->rank || !dim_is(a->sizes[dim], 3) || !dim_is(b->sizes[dim], 3))
+    bp_dim three = dim_const(3);
+    if (dim >= a->rank || !dim_require(DIM_EQ, a->sizes[dim], three) || !dim_require(DIM_EQ, b->sizes[dim], three))
         return op_fail(c, s->op, BP_INVALID_ARGUMENT, "no dimension of size 3 in %s and %s",
                        sizes_text(x, sizeof x, a->rank, a->sizes), sizes_text(y, sizeof y, b->rank, b->sizes));
     TRY(layout_broadcast(c, a->rank, a->sizes, b->rank, b->sizes, sizes));

@@ -13,9 +13,8 @@ static bp_status add_repeated(bp_ctx *c, shape_call *s, uint32_t n, const bp_dim
     if (n < t->rank || n > TENSOR_MAX_RANK / 2)
         return op_fail(c, s->op, BP_INVALID_ARGUMENT, "%u repeats for a tensor of rank %u", n, t->rank);
     for (uint32_t d = 0; d < n; d++) {
-        if (repeats[d].value < 0)
-            return op_fail(c, s->op, BP_INVALID_ARGUMENT, "%lld repeats of dimension %u", (long long)repeats[d].value,
-                           d);
+        if (!dim_require(DIM_LE, dim_const(0), repeats[d]))
+            return op_fail(c, s->op, BP_INVALID_ARGUMENT, "%s repeats of dimension %u", op_dim_text(c, repeats[d]), d);
         sizes[d] = d < n - t->rank ? repeats[d] : dim_mul(c, repeats[d], t->sizes[d - (n - t->rank)]);
     }
     return out_new(c, s, t->dtype, n, sizes);
@@ -131,7 +130,7 @@ bp_status shape_pad_constant(bp_ctx *c, shape_call *s)
         if (pair < n / 2)
             sizes[d] = dim_add(c, dim_add(c, sizes[d], arg_list_dim(s->args, 1, 2 * pair)),
                                arg_list_dim(s->args, 1, 2 * pair + 1));
-        if (sizes[d].value < 0)
+        if (!dim_require(DIM_LE, dim_const(0), sizes[d]))
             return op_fail(c, s->op, BP_INVALID_ARGUMENT,
                            "argument \"pad\" takes more than there is from dimension %u", d);
     }
@@ -177,9 +176,7 @@ bp_status shape_diag(bp_ctx *c, shape_call *s)
         bp_dim n = with_offset(c, t->sizes[0], offset);
         return out_new(c, s, t->dtype, 2, (bp_dim[]){n, n});
     }
-    int64_t rows = dim_int(c, t->sizes[0]) + (offset < 0 ? offset : 0);
-    int64_t columns = dim_int(c, t->sizes[1]) - (offset > 0 ? offset : 0), n = rows < columns ? rows : columns;
-    return out_new(c, s, t->dtype, 1, (bp_dim[]){dim_const(n < 0 ? 0 : n)});
+    return out_new(c, s, t->dtype, 1, (bp_dim[]){diagonal_length(c, t->sizes[0], t->sizes[1], offset)});
 }
 
 bp_status shape_diagflat(bp_ctx *c, shape_call *s)
@@ -196,9 +193,9 @@ bp_status shape_channel_shuffle(bp_ctx *c, shape_call *s)
     const bp_tensor *t = arg_tensor(s->args, 0);
     int64_t groups = arg_int(c, s->args, 1);
     TRY(check_rank(c, s, 0, 3, TENSOR_MAX_RANK));
-    if (groups < 1 || dim_int(c, t->sizes[1]) % groups)
-        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "%lld channels do not divide into %lld groups",
-                       (long long)dim_int(c, t->sizes[1]), (long long)groups);
+    if (groups < 1 || !dim_require(DIM_EQ, dim_mod(c, t->sizes[1], dim_const(groups)), dim_const(0)))
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "%s channels do not divide into %lld groups",
+                       op_dim_text(c, t->sizes[1]), (long long)groups);
     return out_format_of(c, s, t, t->dtype, t->rank, t->sizes);
 }
 
@@ -210,15 +207,15 @@ bp_status shape_pixel_shuffle(bp_ctx *c, shape_call *s)
     bool up = strcmp(s->op->schema->name, "pixel_shuffle") == 0;
     uint32_t channel = t->rank - 3;
     memcpy(sizes, t->sizes, t->rank * sizeof *sizes);
-    bool fits = dim_int(c, factor) > 0;
+    bool fits = dim_require(DIM_LT, dim_const(0), factor);
     for (uint32_t d = channel; fits && d < t->rank; d++) {
         bool divides = (d == channel) == up;
         bp_dim by = d == channel ? square : factor;
-        fits = !divides || dim_is(dim_mod(c, sizes[d], by), 0);
+        fits = !divides || dim_require(DIM_EQ, dim_mod(c, sizes[d], by), dim_const(0));
         sizes[d] = divides && fits ? dim_floordiv(c, sizes[d], by) : dim_mul(c, sizes[d], by);
     }
     if (!fits)
-        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "factor %lld does not divide the %s", (long long)factor.value,
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "factor %s does not divide the %s", op_dim_text(c, factor),
                        up ? "channels by its square" : "height and width");
     return out_format_of(c, s, t, t->dtype, t->rank, sizes);
 }

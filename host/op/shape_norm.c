@@ -45,10 +45,7 @@ bp_status shape_softmax_backward(bp_ctx *c, shape_call *s)
     const bp_tensor *grad = arg_tensor(s->args, 0), *output = arg_tensor(s->args, 1);
     char g[256], o[256];
     TRY(check_same_dtype(c, s, 0, 1));
-    bool fits = grad->rank == output->rank;
-    for (uint32_t d = 0; fits && d < grad->rank; d++)
-        fits = dim_eq(grad->sizes[d], output->sizes[d]);
-    if (!fits)
+    if (grad->rank != output->rank || !sizes_must_match(grad->rank, grad->sizes, output->sizes))
         return op_fail(c, s->op, BP_INVALID_ARGUMENT, "a gradient of sizes %s for an output of sizes %s",
                        sizes_text(g, sizeof g, grad->rank, grad->sizes),
                        sizes_text(o, sizeof o, output->rank, output->sizes));
@@ -80,9 +77,7 @@ static bp_status check_type(bp_ctx *c, const shape_call *s, uint32_t i)
 static bp_status check_normalized(bp_ctx *c, const shape_call *s, uint32_t i, uint32_t n, const bp_dim *sizes)
 {
     const bp_tensor *t = arg_tensor(s->args, i);
-    bool fits = !t || t->rank == n;
-    for (uint32_t d = 0; t && fits && d < n; d++)
-        fits = dim_eq(t->sizes[d], sizes[d]);
+    bool fits = !t || (t->rank == n && sizes_must_match(n, t->sizes, sizes));
     return fits ? BP_OK
                 : op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"%s\" has not the sizes of \"normalized_shape\"",
                           s->op->schema->args[i].name);
@@ -97,10 +92,7 @@ static bp_status normalized_shape(bp_ctx *c, const shape_call *s, uint32_t *n, b
         return c->diag.code;
     if (*n == 0)
         return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"normalized_shape\" is empty");
-    bool fits = *n <= x->rank;
-    for (uint32_t d = 0; fits && d < *n; d++)
-        fits = dim_eq(x->sizes[x->rank - *n + d], (*sizes)[d]);
-    if (fits)
+    if (*n <= x->rank && sizes_must_match(*n, x->sizes + x->rank - *n, *sizes))
         return BP_OK;
     return op_fail(c, s->op, BP_INVALID_ARGUMENT, "the input does not end with the sizes of \"normalized_shape\"");
 }
@@ -152,9 +144,9 @@ static bp_status add_like(bp_ctx *c, shape_call *s)
 static bp_status check_channels(bp_ctx *c, const shape_call *s, uint32_t i)
 {
     const bp_tensor *t = arg_tensor(s->args, i), *x = arg_tensor(s->args, 0);
-    if (t && (t->rank != 1 || !dim_eq(t->sizes[0], x->sizes[1])))
-        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"%s\": expected one number for each of %lld channels",
-                       s->op->schema->args[i].name, (long long)x->sizes[1].value);
+    if (t && (t->rank != 1 || !dim_require(DIM_EQ, t->sizes[0], x->sizes[1])))
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"%s\": expected one number for each of %s channels",
+                       s->op->schema->args[i].name, op_dim_text(c, x->sizes[1]));
     return check_type(c, s, i);
 }
 
@@ -172,9 +164,9 @@ static bp_status group_norm(bp_ctx *c, shape_call *s, uint32_t weight, int64_t g
 {
     const bp_tensor *x = arg_tensor(s->args, 0);
     TRY(check_input(c, s));
-    if (groups < 1 || !dim_is(dim_mod(c, x->sizes[1], dim_const(groups)), 0))
-        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "%lld channels do not make %lld groups",
-                       (long long)x->sizes[1].value, (long long)groups);
+    if (groups < 1 || !dim_require(DIM_EQ, dim_mod(c, x->sizes[1], dim_const(groups)), dim_const(0)))
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "%s channels do not make %lld groups",
+                       op_dim_text(c, x->sizes[1]), (long long)groups);
     TRY(check_channels(c, s, weight));
     TRY(check_channels(c, s, weight + 1));
     TRY(add_like(c, s));
@@ -191,14 +183,14 @@ static bp_status check_counts(bp_ctx *c, const shape_call *s, uint32_t of, uint3
     bool fits = true;
     for (uint32_t i = 0; i < 3; i++) {
         n[i] = arg_dim(s->args, first + i);
-        fits &= !dim_is_const(n[i]) || n[i].value >= 0;
+        fits = fits && dim_require(DIM_LE, dim_const(0), n[i]);
     }
-    if (fits && dim_eq(dim_product(c, n, 3), have))
+    if (fits && dim_require(DIM_EQ, dim_product(c, n, 3), have))
         return BP_OK;
     return op_fail(c, s->op, BP_INVALID_ARGUMENT,
-                   "arguments \"N\", \"C\" and \"HxW\" are %lld, %lld and %lld, and \"%s\" has %lld elements",
-                   (long long)n[0].value, (long long)n[1].value, (long long)n[2].value,
-                   s->op->schema->args[of].name, (long long)have.value);
+                   "arguments \"N\", \"C\" and \"HxW\" are %s, %s and %s, and \"%s\" has %s elements",
+                   op_dim_text(c, n[0]), op_dim_text(c, n[1]), op_dim_text(c, n[2]),
+                   s->op->schema->args[of].name, op_dim_text(c, have));
 }
 
 bp_status shape_native_group_norm(bp_ctx *c, shape_call *s)
@@ -208,6 +200,15 @@ bp_status shape_native_group_norm(bp_ctx *c, shape_call *s)
 }
 
 /* -- batches -- */
+/* For an operator that fails otherwise. */
+static bool has_elements(const bp_tensor *t)
+{
+    for (uint32_t d = 0; d < t->rank; d++)
+        if (!dim_require(DIM_NE, t->sizes[d], dim_const(0)))
+            return false;
+    return true;
+}
+
 /* Checks weight, bias and the running statistics (the last at `last`); without training the latter are needed. */
 static bp_status check_batch(bp_ctx *c, const shape_call *s, uint32_t last, bool training)
 {
@@ -216,8 +217,7 @@ static bp_status check_batch(bp_ctx *c, const shape_call *s, uint32_t last, bool
         TRY(check_channels(c, s, i));
     if (!training && (last < 4 || !dtype_of(s, 3) || !dtype_of(s, 4)))
         return op_fail(c, s->op, BP_INVALID_ARGUMENT, "running statistics are needed when not training");
-    bp_dim n = tensor_numel(c, arg_tensor(s->args, 0));
-    if (training && dim_is(n, 0))
+    if (training && !has_elements(arg_tensor(s->args, 0)))
         return op_fail(c, s->op, BP_INVALID_ARGUMENT, "the input has no element to train on");
     return c->diag.code;
 }
@@ -277,7 +277,7 @@ bp_status shape_batch_norm_update_functional(bp_ctx *c, shape_call *s)
 bp_status shape_batch_norm(bp_ctx *c, shape_call *s)
 {
     const bp_tensor *x = arg_tensor(s->args, 0);
-    if (dim_is(tensor_numel(c, x), 0))
+    if (is_empty(x))
         return shape_add_out(c, s, dtype_of(s, 0), x->rank, x->sizes) ? BP_OK : c->diag.code;
     TRY(check_batch(c, s, 4, arg_bool(s->args, 5)));
     return add_like(c, s);
@@ -311,10 +311,7 @@ static bp_dtype type_or(const shape_call *s, uint32_t i, bp_dtype otherwise)
 static bp_status check_gradient(bp_ctx *c, const shape_call *s)
 {
     const bp_tensor *g = arg_tensor(s->args, 0), *x = arg_tensor(s->args, 1);
-    bool fits = g->rank == x->rank;
-    for (uint32_t d = 0; fits && d < x->rank; d++)
-        fits = dim_eq(g->sizes[d], x->sizes[d]);
-    if (!fits)
+    if (g->rank != x->rank || !sizes_must_match(x->rank, g->sizes, x->sizes))
         return op_fail(c, s->op, BP_INVALID_ARGUMENT, "arguments \"grad_out\" and \"input\" differ in size");
     return need_float(c, s, dtype_of(s, 1));
 }
@@ -356,9 +353,10 @@ bp_status shape_group_norm_backward(bp_ctx *c, shape_call *s)
     TRY(check_counts(c, s, 1, 5));
     const bp_tensor *x = arg_tensor(s->args, 1);
     int64_t groups = arg_int(c, s->args, 8);
-    if (x->rank >= 2 && (groups < 1 || !dim_is(dim_mod(c, x->sizes[1], dim_const(groups)), 0)))
-        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "%lld channels do not make %lld groups",
-                       (long long)x->sizes[1].value, (long long)groups);
+    if (x->rank >= 2 &&
+        (groups < 1 || !dim_require(DIM_EQ, dim_mod(c, x->sizes[1], dim_const(groups)), dim_const(0))))
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "%s channels do not make %lld groups",
+                       op_dim_text(c, x->sizes[1]), (long long)groups);
     return channel_gradients(c, s, 9, 4);
 }
 

@@ -14,10 +14,7 @@ static bp_status overwritten(bp_ctx *c, shape_call *s, uint32_t row)
     memcpy(args + 1, s->args + 2, (s->nargs - 2) * sizeof *args);
     TRY(op_infer(c, op_at(row), args, &view));
     const tensor_meta *m = &view.out[0].meta;
-    bool same = m->rank == src->rank;
-    for (uint32_t d = 0; same && d < src->rank; d++)
-        same = dim_eq(m->sizes[d], src->sizes[d]);
-    if (!same)
+    if (m->rank != src->rank || !sizes_must_match(src->rank, m->sizes, src->sizes))
         return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"src\" must have the view's sizes %s, and has %s",
                        sizes_text(x, sizeof x, m->rank, m->sizes), sizes_text(y, sizeof y, src->rank, src->sizes));
     TRY(out_like(c, s, self, self->dtype));

@@ -10,7 +10,7 @@ static bp_status check_filled(bp_ctx *c, const shape_call *s, uint32_t i, uint32
     char text[256];
     TRY(check_rank(c, s, i, nd + 1, nd + 2));
     for (uint32_t d = t->rank == nd + 2; d < t->rank; d++)
-        if (dim_is(t->sizes[d], 0))
+        if (!dim_require(DIM_NE, t->sizes[d], dim_const(0)))
             return op_fail(c, s->op, BP_INVALID_ARGUMENT, "an input of sizes %s is empty, and not in its batch",
                            sizes_text(text, sizeof text, t->rank, t->sizes));
     return BP_OK;
@@ -32,13 +32,13 @@ static bp_status padded_sizes(bp_ctx *c, const shape_call *s, uint32_t i, uint32
     for (uint32_t k = 0; k < nd; k++) {
         bp_dim low = arg_list_dim(s->args, p, 2 * k), high = arg_list_dim(s->args, p, 2 * k + 1);
         bp_dim *size = &sizes[t->rank - 1 - k];
-        if (reflects && (dim_int(c, low) >= dim_int(c, *size) || dim_int(c, high) >= dim_int(c, *size)))
-            return op_fail(c, s->op, BP_INVALID_ARGUMENT, "padding (%lld, %lld) must be less than the size %lld",
-                           (long long)low.value, (long long)high.value, (long long)size->value);
+        if (reflects && (!dim_require(DIM_LT, low, *size) || !dim_require(DIM_LT, high, *size)))
+            return op_fail(c, s->op, BP_INVALID_ARGUMENT, "padding (%s, %s) must be less than the size %s",
+                           op_dim_text(c, low), op_dim_text(c, high), op_dim_text(c, *size));
         *size = dim_add(c, *size, dim_add(c, low, high));
-        if (dim_int(c, *size) < 1)
-            return op_fail(c, s->op, BP_INVALID_ARGUMENT, "padding (%lld, %lld) leaves a size of %lld",
-                           (long long)low.value, (long long)high.value, (long long)size->value);
+        if (!dim_require(DIM_LT, dim_const(0), *size))
+            return op_fail(c, s->op, BP_INVALID_ARGUMENT, "padding (%s, %s) leaves a size of %s",
+                           op_dim_text(c, low), op_dim_text(c, high), op_dim_text(c, *size));
     }
     return c->diag.code;
 }
@@ -68,10 +68,11 @@ bp_status shape_pad_circular(bp_ctx *c, shape_call *s)
         bp_dim low = arg_list_dim(s->args, 1, 2 * (t->rank - 1 - d));
         bp_dim high = arg_list_dim(s->args, 1, 2 * (t->rank - 1 - d) + 1);
         sizes[d] = dim_add(c, sizes[d], dim_add(c, low, high));
-        if (low.value > t->sizes[d].value || high.value > t->sizes[d].value || sizes[d].value < 0)
+        if (!dim_require(DIM_LE, low, t->sizes[d]) || !dim_require(DIM_LE, high, t->sizes[d]) ||
+            !dim_require(DIM_LE, dim_const(0), sizes[d]))
             return op_fail(c, s->op, BP_INVALID_ARGUMENT,
-                           "argument \"pad\": %lld and %lld elements around the %lld of dimension %u",
-                           (long long)low.value, (long long)high.value, (long long)t->sizes[d].value, d);
+                           "argument \"pad\": %s and %s elements around the %s of dimension %u", op_dim_text(c, low),
+                           op_dim_text(c, high), op_dim_text(c, t->sizes[d]), d);
     }
     return out_new(c, s, t->dtype, t->rank, sizes);
 }
@@ -82,10 +83,7 @@ bp_status shape_image_pad_backward(bp_ctx *c, shape_call *s)
     bp_dim sizes[5];
     TRY(padded_sizes(c, s, 1, 2, sizes));
     TRY(check_same_dtype(c, s, 0, 1));
-    bool same = grad->rank == t->rank;
-    for (uint32_t d = 0; same && d < t->rank; d++)
-        same = dim_eq(grad->sizes[d], sizes[d]);
-    if (!same)
+    if (grad->rank != t->rank || !sizes_must_match(t->rank, grad->sizes, sizes))
         return op_fail(c, s->op, BP_INVALID_ARGUMENT, "the gradient's sizes are not those of the padded tensor");
     return s->op->schema->args[2].ty.list_size != 2 ? out_format_of(c, s, t, t->dtype, t->rank, t->sizes)
                                                     : out_new(c, s, t->dtype, t->rank, t->sizes);
@@ -108,8 +106,8 @@ static bp_status windows(bp_ctx *c, const shape_call *s, uint32_t first, uint32_
     }
     bp_dim room = dim_add(c, n, dim_const(2 * v[2] - v[1] * (v[0] - 1) - 1));
     *out = dim_add(c, dim_floordiv(c, room, dim_const(v[3])), dim_const(1));
-    if (dim_int(c, *out) < 1)
-        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "no window fits into %lld elements", (long long)n.value);
+    if (!dim_require(DIM_LT, dim_const(0), *out))
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "no window fits into %s elements", op_dim_text(c, n));
     return c->diag.code;
 }
 
@@ -146,12 +144,12 @@ bp_status shape_col2im(bp_ctx *c, shape_call *s)
     uint32_t batch = t->rank == 3;
     TRY(windows(c, s, 2, 0, arg_list_dim(s->args, 1, 0), &high));
     TRY(windows(c, s, 2, 1, arg_list_dim(s->args, 1, 1), &wide));
-    if (!dim_is(dim_mod(c, t->sizes[batch], window_size(c, s, 2)), 0))
-        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "%lld rows cannot be divided by a window of %lld elements",
-                       (long long)t->sizes[batch].value, (long long)window_size(c, s, 2).value);
-    if (!dim_eq(t->sizes[batch + 1], dim_mul(c, high, wide)))
-        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "%lld columns, and %lld x %lld windows",
-                       (long long)t->sizes[batch + 1].value, (long long)high.value, (long long)wide.value);
+    if (!dim_require(DIM_EQ, dim_mod(c, t->sizes[batch], window_size(c, s, 2)), dim_const(0)))
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "%s rows cannot be divided by a window of %s elements",
+                       op_dim_text(c, t->sizes[batch]), op_dim_text(c, window_size(c, s, 2)));
+    if (!dim_require(DIM_EQ, t->sizes[batch + 1], dim_mul(c, high, wide)))
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "%s columns, and %s x %s windows",
+                       op_dim_text(c, t->sizes[batch + 1]), op_dim_text(c, high), op_dim_text(c, wide));
     sizes[0] = t->sizes[0];
     sizes[batch] = dim_floordiv(c, t->sizes[batch], window_size(c, s, 2));
     sizes[batch + 1] = arg_list_dim(s->args, 1, 0), sizes[batch + 2] = arg_list_dim(s->args, 1, 1);

@@ -326,7 +326,7 @@ bp_status shape_glu_backward(bp_ctx *c, shape_call *s)
     TRY(op_wrap_dim(c, s->op, "dim", arg_int(c, s->args, 2), x->rank, &dim));
     bool fits = x->rank > 0 && grad->rank == x->rank;
     for (uint32_t d = 0; fits && d < x->rank; d++)
-        fits = dim_eq(d == dim ? dim_mul(c, grad->sizes[d], dim_const(2)) : grad->sizes[d], x->sizes[d]);
+        fits = dim_require(DIM_EQ, d == dim ? dim_mul(c, grad->sizes[d], dim_const(2)) : grad->sizes[d], x->sizes[d]);
     char g[256], all[256];
     if (!fits)
         return op_fail(c, s->op, BP_INVALID_ARGUMENT, "a gradient of sizes %s is not half of %s along dimension %u",
@@ -368,9 +368,9 @@ bp_status shape_prelu(bp_ctx *c, shape_call *s)
         return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"weight\": expected 0 or 1 dimensions, got %u",
                        w->rank);
     bp_dim channels = x->rank > 1 ? x->sizes[1] : dim_const(1);
-    if (w->rank == 1 && !dim_is(w->sizes[0], 1) && (x->rank == 0 || !dim_eq(w->sizes[0], channels)))
-        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"weight\": %lld slopes for %lld channels",
-                       (long long)w->sizes[0].value, (long long)channels.value);
+    if (w->rank == 1 && !layout_expands(w->sizes[0], x->rank ? channels : dim_const(1)))
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"weight\": %s slopes for %s channels",
+                       op_dim_text(c, w->sizes[0]), op_dim_text(c, channels));
     return like(c, s, 0, 1, (const bp_dtype[]){0});
 }
 
@@ -381,9 +381,9 @@ bp_status shape_glu(bp_ctx *c, shape_call *s)
         return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"self\": a 0-d tensor cannot be halved");
     uint32_t dim;
     TRY(op_wrap_dim(c, s->op, "dim", arg_int(c, s->args, 1), x->rank, &dim));
-    if (!dim_is(dim_mod(c, x->sizes[dim], dim_const(2)), 0))
-        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "dimension %u of size %lld cannot be halved", dim,
-                       (long long)x->sizes[dim].value);
+    if (!dim_require(DIM_EQ, dim_mod(c, x->sizes[dim], dim_const(2)), dim_const(0)))
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "dimension %u of size %s cannot be halved", dim,
+                       op_dim_text(c, x->sizes[dim]));
     bp_dim sizes[TENSOR_MAX_RANK];
     memcpy(sizes, x->sizes, x->rank * sizeof *sizes);
     sizes[dim] = dim_floordiv(c, sizes[dim], dim_const(2));

@@ -8,14 +8,14 @@
 enum format { FORMAT_PLAIN, FORMAT_OF_SELF, FORMAT_OF_LINES };
 
 /* A [N, C, L] tensor seen as the [N, C, 1, L] image that PyTorch makes of it. */
-static bool lines_suggest_channels_last(const bp_tensor *t)
+static bool lines_suggest_channels_last(bp_ctx *c, const bp_tensor *t)
 {
     bp_dim sizes[4], strides[4];
     if (t->rank != 3)
         return false;
     memcpy(sizes, (bp_dim[]){t->sizes[0], t->sizes[1], dim_const(1), t->sizes[2]}, sizeof sizes);
     memcpy(strides,
-           (bp_dim[]){t->strides[0], t->strides[1], dim_const(tensor_dim(t, 2) * tensor_step(t, 2)), t->strides[2]},
+           (bp_dim[]){t->strides[0], t->strides[1], dim_mul(c, t->sizes[2], t->strides[2]), t->strides[2]},
            sizeof strides);
     bp_tensor image = {.rank = 4, .sizes = sizes, .strides = strides};
     return suggests_channels_last(&image);
@@ -27,7 +27,7 @@ static bp_status add_out(bp_ctx *c, shape_call *s, const bp_tensor *self, bp_dty
     if (format == FORMAT_OF_SELF)
         return out_format_of(c, s, self, dtype, self->rank, sizes);
     shape_out *o = shape_add_out(c, s, dtype, self->rank, sizes);
-    if (o && format == FORMAT_OF_LINES && lines_suggest_channels_last(self)) {
+    if (o && format == FORMAT_OF_LINES && lines_suggest_channels_last(c, self)) {
         o->meta.strides[0] = dim_mul(c, sizes[1], sizes[2]);
         o->meta.strides[1] = dim_const(1);
         o->meta.strides[2] = sizes[1];
@@ -41,7 +41,7 @@ static bp_status check_filled(bp_ctx *c, const shape_call *s, const bp_tensor *t
     char text[256];
     TRY(check_rank(c, s, 0, nd + 1, nd + 2));
     for (uint32_t d = t->rank == nd + 2 ? from : from - 1; d < t->rank; d++)
-        if (dim_is(t->sizes[d], 0))
+        if (!dim_require(DIM_NE, t->sizes[d], dim_const(0)))
             return op_fail(c, s->op, BP_INVALID_ARGUMENT, "an input of sizes %s is empty, and not in its batch",
                            sizes_text(text, sizeof text, t->rank, t->sizes));
     return BP_OK;
@@ -109,10 +109,10 @@ static bp_status wanted_sizes(bp_ctx *c, const shape_call *s, const bp_tensor *s
     *ones = true;
     for (uint32_t d = 0; d < nd; d++) {
         bp_dim size = arg_list_dim(s->args, 1, n == 1 ? 0 : d);
-        if (dim_int(c, size) < 0)
-            return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"output_size\" must not be negative, and is %lld",
-                           (long long)size.value);
-        *ones = *ones && dim_is(size, 1);
+        if (!dim_require(DIM_LE, dim_const(0), size))
+            return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"output_size\" must not be negative, and is %s",
+                           op_dim_text(c, size));
+        *ones = *ones && dim_eq_or_false(size, dim_const(1));
         sizes[self->rank - nd + d] = size;
     }
     return BP_OK;
@@ -164,10 +164,8 @@ bp_status shape_max_unpool(bp_ctx *c, shape_call *s)
     uint32_t nd = (uint32_t)s->op->schema->args[2].ty.list_size;
     bp_dim sizes[5];
     TRY(check_filled(c, s, self, nd, 1));
-    bool same = indices->rank == self->rank;
-    for (uint32_t d = 0; same && d < self->rank; d++)
-        same = dim_eq(indices->sizes[d], self->sizes[d]);
-    if (!same || indices->dtype != BP_I64)
+    if (indices->rank != self->rank || !sizes_must_match(self->rank, indices->sizes, self->sizes) ||
+        indices->dtype != BP_I64)
         return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"indices\" must be int64 and have self's sizes");
     if (arg_list_len(s->args, 2) != nd)
         return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"output_size\" must have %u numbers", nd);
@@ -187,12 +185,10 @@ static bp_status check_gradient(bp_ctx *c, const shape_call *s, const bp_tensor 
     TRY(check_rank(c, s, 0, self->rank, self->rank));
     if (schema_find(s->op->schema, "kernel_size") >= 0)
         TRY(pool_args_read(c, s->op, s->args, &a));
-    bool fits = true;
-    for (uint32_t d = 0; fits && d + nd < self->rank; d++)
-        fits = dim_eq(grad->sizes[d], self->sizes[d]);
+    bool fits = sizes_must_match(self->rank - nd, grad->sizes, self->sizes);
     for (uint32_t d = 0; fits && !a.adaptive && d < nd; d++) {
         TRY(pool_size(c, s->op, &a, d, self->sizes[self->rank - nd + d], &size));
-        fits = dim_eq(grad->sizes[self->rank - nd + d], size);
+        fits = dim_require(DIM_EQ, grad->sizes[self->rank - nd + d], size);
     }
     return fits ? BP_OK
                 : op_fail(c, s->op, BP_INVALID_ARGUMENT, "the gradient's sizes are not those of the pooled tensor");
@@ -204,9 +200,7 @@ static bp_status check_places(bp_ctx *c, const shape_call *s, const bp_tensor *g
     int32_t i = schema_find(s->op->schema, "indices");
     const bp_tensor *places = i < 0 ? NULL : arg_tensor(s->args, (uint32_t)i);
     bool same = !places || (places->dtype == BP_I64 && places->rank == grad->rank);
-    for (uint32_t d = 0; places && same && d < grad->rank; d++)
-        same = dim_eq(places->sizes[d], grad->sizes[d]);
-    if (same)
+    if (same && (!places || sizes_must_match(grad->rank, places->sizes, grad->sizes)))
         return BP_OK;
     return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"indices\" must be int64 and have the gradient's sizes");
 }

@@ -43,9 +43,9 @@ static bp_status sized(bp_ctx *c, shape_call *s, uint32_t rank, const bp_dim *si
     int32_t dtype = schema_find(s->op->schema, "dtype"), device = schema_find(s->op->schema, "device");
     bp_dtype d = dtype >= 0 ? arg_dtype(s->args, (uint32_t)dtype) : BP_DTYPE_UNSET;
     for (uint32_t i = 0; i < rank; i++)
-        if (dim_int(c, sizes[i]) < 0)
-            return op_fail(c, s->op, BP_INVALID_ARGUMENT, "a size must not be negative, and one is %lld",
-                           (long long)sizes[i].value);
+        if (!dim_require(DIM_LE, dim_const(0), sizes[i]))
+            return op_fail(c, s->op, BP_INVALID_ARGUMENT, "a size must not be negative, and one is %s",
+                           op_dim_text(c, sizes[i]));
     shape_out *o = shape_add_out(c, s, d ? d : otherwise, rank, sizes);
     if (o && device >= 0 && arg_device(s->args, (uint32_t)device).kind)
         o->meta.device = arg_device(s->args, (uint32_t)device);
@@ -81,12 +81,12 @@ bp_status shape_normal_sized(bp_ctx *c, shape_call *s)
 static bp_status check_range(bp_ctx *c, const shape_call *s)
 {
     int32_t low_at = schema_find(s->op->schema, "low");
-    int64_t low = low_at < 0 ? 0 : arg_int(c, s->args, (uint32_t)low_at);
-    int64_t high = arg_int(c, s->args, (uint32_t)schema_find(s->op->schema, "high"));
-    if (low < high)
+    bp_dim low = low_at < 0 ? dim_const(0) : arg_dim(s->args, (uint32_t)low_at);
+    bp_dim high = arg_dim(s->args, (uint32_t)schema_find(s->op->schema, "high"));
+    if (dim_require(DIM_LT, low, high))
         return c->diag.code;
-    return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"high\" must be greater than %lld, and is %lld",
-                   (long long)low, (long long)high);
+    return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"high\" must be greater than %s, and is %s",
+                   op_dim_text(c, low), op_dim_text(c, high));
 }
 
 bp_status shape_randint(bp_ctx *c, shape_call *s)
@@ -163,10 +163,11 @@ bp_status shape_multinomial(bp_ctx *c, shape_call *s)
     if (!dtype_is_float(self->dtype))
         return op_fail(c, s->op, BP_INVALID_ARGUMENT, "probabilities must be floats, and are %s",
                        dtype_get(self->dtype)->torch);
-    int64_t wanted = dim_int(c, n), categories = dim_int(c, self->sizes[self->rank - 1]);
-    if (wanted < 1 || categories < 1 || (!arg_bool(s->args, 2) && wanted > categories))
-        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "%lld samples of %lld categories", (long long)wanted,
-                       (long long)categories);
+    bp_dim categories = self->sizes[self->rank - 1], one = dim_const(1);
+    if (!dim_require(DIM_LE, one, n) || !dim_require(DIM_LE, one, categories) ||
+        (!arg_bool(s->args, 2) && !dim_require(DIM_LE, n, categories)))
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "%s samples of %s categories", op_dim_text(c, n),
+                       op_dim_text(c, categories));
     if (self->rank == 2)
         sizes[0] = self->sizes[0];
     return out_new(c, s, BP_I64, self->rank, sizes);
@@ -179,7 +180,7 @@ bp_status shape_dropout(bp_ctx *c, shape_call *s)
 {
     const bp_tensor *t = arg_tensor(s->args, 0);
     TRY(check_probability(c, s, 1));
-    if (!arg_bool(s->args, 2) || arg_float(s->args, 1) == 0 || dim_is(dim_product(c, t->sizes, t->rank), 0)) {
+    if (!arg_bool(s->args, 2) || arg_float(s->args, 1) == 0 || is_empty(t)) {
         shape_add_same(c, s, 0);
         return c->diag.code;
     }

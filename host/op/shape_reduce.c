@@ -122,7 +122,7 @@ static bp_status need_elements(bp_ctx *c, const shape_call *s, uint64_t mask)
     const bp_tensor *t = arg_tensor(s->args, 0);
     bool all = mask == all_dims(t->rank), is_empty = false;
     for (uint32_t d = 0; d < t->rank; d++)
-        if ((mask >> d & 1) && dim_is(t->sizes[d], 0)) {
+        if ((mask >> d & 1) && !dim_require(DIM_NE, t->sizes[d], dim_const(0))) {
             is_empty = true;
             if (!all)
                 return op_fail(c, s->op, BP_INVALID_ARGUMENT, "dimension %u is folded and has no element", d);

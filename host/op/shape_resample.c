@@ -34,10 +34,8 @@ bp_status shape_upsample_backward(bp_ctx *c, shape_call *s)
     bp_dim sizes[5];
     TRY(resample_args_read(c, s->op, s->args, &a));
     TRY(check_type(c, s, t, &a));
-    bool same = dim_eq(t->sizes[0], a.batch) && dim_eq(t->sizes[1], a.channels);
-    for (uint32_t d = 0; d < a.nd; d++)
-        same = same && dim_eq(t->sizes[2 + d], a.out[d]);
-    if (!same)
+    bp_dim two[] = {a.batch, a.channels};
+    if (!sizes_must_match(2, t->sizes, two) || !sizes_must_match(a.nd, t->sizes + 2, a.out))
         return op_fail(c, s->op, BP_INVALID_ARGUMENT, "the gradient's sizes are not those of the result");
     sizes[0] = a.batch, sizes[1] = a.channels;
     memcpy(sizes + 2, a.in, a.nd * sizeof *sizes);
@@ -60,12 +58,13 @@ bp_status shape_grid_sampler(bp_ctx *c, shape_call *s)
     if (mode < 0 || mode > (t->rank == 4 ? 2 : 1) || padding < 0 || padding > 2)
         return op_fail(c, s->op, BP_INVALID_ARGUMENT, "interpolation mode %lld, padding mode %lld", (long long)mode,
                        (long long)padding);
-    if (!dim_eq(t->sizes[0], grid->sizes[0]) || !dim_is(grid->sizes[t->rank - 1], t->rank - 2))
+    if (!dim_require(DIM_EQ, t->sizes[0], grid->sizes[0]) ||
+        !dim_require(DIM_EQ, grid->sizes[t->rank - 1], dim_const(t->rank - 2)))
         return op_fail(c, s->op, BP_INVALID_ARGUMENT,
-                       "a grid needs the input's batch of %lld, and %u coordinates in its last dimension",
-                       (long long)t->sizes[0].value, t->rank - 2u);
+                       "a grid needs the input's batch of %s, and %u coordinates in its last dimension",
+                       op_dim_text(c, t->sizes[0]), t->rank - 2u);
     for (uint32_t d = 2; d < t->rank; d++) {
-        if (dim_is(t->sizes[d], 0))
+        if (!dim_require(DIM_NE, t->sizes[d], dim_const(0)))
             return op_fail(c, s->op, BP_INVALID_ARGUMENT, "the input has no elements along dimension %u", d);
         sizes[d] = grid->sizes[d - 1];
     }

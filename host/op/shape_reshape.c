@@ -11,22 +11,25 @@ bp_status infer_sizes(bp_ctx *c, const op_row *op, bp_dim numel, uint32_t rank, 
     if (rank > TENSOR_MAX_RANK)
         return op_fail(c, op, BP_INVALID_ARGUMENT, "%u sizes, at most %d are possible", rank, TENSOR_MAX_RANK);
     for (uint32_t d = 0; d < rank; d++) {
-        if (dim_is(sizes[d], -1) && unknown >= 0)
+        bool infers = dim_eq_or_false(sizes[d], dim_const(-1));
+        if (infers && unknown >= 0)
             return op_fail(c, op, BP_INVALID_ARGUMENT, "two sizes are -1, and only one can be inferred");
-        if (!dim_is(sizes[d], -1) && sizes[d].value < 0)
-            return op_fail(c, op, BP_INVALID_ARGUMENT, "size %lld of dimension %u is negative",
-                           (long long)sizes[d].value, d);
-        if (dim_is(sizes[d], -1))
+        if (!infers && !dim_require(DIM_LE, dim_const(0), sizes[d]))
+            return op_fail(c, op, BP_INVALID_ARGUMENT, "size %s of dimension %u is negative", op_dim_text(c, sizes[d]),
+                           d);
+        if (infers)
             unknown = d;
         else
             known = dim_mul(c, known, sizes[d]);
     }
     TRY(c->diag.code);
-    bool fits = unknown < 0 ? dim_eq(known, numel) : dim_int(c, known) && dim_is(dim_mod(c, numel, known), 0);
+    bool none = unknown >= 0 && !dim_require(DIM_LT, dim_const(0), known);
+    bool fits = !none && (unknown < 0 ? dim_require(DIM_EQ, known, numel)
+                                      : dim_require(DIM_EQ, dim_mod(c, numel, known), dim_const(0)));
     if (!fits)
-        return op_fail(c, op, BP_INVALID_ARGUMENT, "shape %s does not hold %lld elements%s",
-                       sizes_text(text, sizeof text, rank, sizes), (long long)dim_int(c, numel),
-                       dim_is(known, 0) && unknown >= 0 ? ": its -1 could be any size" : "");
+        return op_fail(c, op, BP_INVALID_ARGUMENT, "shape %s does not hold %s elements%s",
+                       sizes_text(text, sizeof text, rank, sizes), op_dim_text(c, numel),
+                       none ? ": its -1 could be any size" : "");
     if (unknown >= 0)
         sizes[unknown] = dim_floordiv(c, numel, known);
     return c->diag.code;

@@ -60,10 +60,9 @@ bp_status shape_topk(bp_ctx *c, shape_call *s)
     uint32_t dim;
     TRY(check_ranked(c, s));
     TRY(check_dim(c, s, 2, self, &dim));
-    int64_t n = dim_int(c, length(self, dim)), want = dim_int(c, k);
-    if (want < 0 || want > n)
-        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"k\" is %lld, and the dimension has %lld elements",
-                       (long long)want, (long long)n);
+    if (!dim_require(DIM_LE, dim_const(0), k) || !dim_require(DIM_LE, k, length(self, dim)))
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"k\" is %s, and the dimension has %s elements",
+                       op_dim_text(c, k), op_dim_text(c, length(self, dim)));
     return pairs(c, s, dim, k, true);
 }
 
@@ -74,7 +73,7 @@ static bp_status picked(bp_ctx *c, shape_call *s, uint32_t dim_at, bool keep)
     uint32_t dim;
     TRY(check_ordered(c, s));
     TRY(check_dim(c, s, dim_at, self, &dim));
-    if (dim_is(length(self, dim), 0))
+    if (!dim_require(DIM_NE, length(self, dim), dim_const(0)))
         return op_fail(c, s->op, BP_INVALID_ARGUMENT, "dimension %u has no elements to choose from", dim);
     return pairs(c, s, dim, dim_const(1), keep);
 }
@@ -96,15 +95,15 @@ bp_status shape_median(bp_ctx *c, shape_call *s)
 bp_status shape_kthvalue(bp_ctx *c, shape_call *s)
 {
     const bp_tensor *self = arg_tensor(s->args, 0);
-    int64_t k = arg_int(c, s->args, 1);
+    bp_dim k = arg_dim(s->args, 1);
     uint32_t dim;
     if (self->rank)
         TRY(check_ranked(c, s));
     TRY(check_dim(c, s, 2, self, &dim));
-    int64_t n = dim_int(c, length(self, dim));
-    if (n && (k < 1 || k > n))
-        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"k\" is %lld, and the dimension has %lld elements",
-                       (long long)k, (long long)n);
+    bp_dim n = length(self, dim);
+    if (!dim_eq_or_false(n, dim_const(0)) && (!dim_require(DIM_LE, dim_const(1), k) || !dim_require(DIM_LE, k, n)))
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"k\" is %s, and the dimension has %s elements",
+                       op_dim_text(c, k), op_dim_text(c, n));
     return picked(c, s, 2, arg_bool(s->args, 3));
 }
 

@@ -10,28 +10,33 @@ static bp_status split_dim(bp_ctx *c, shape_call *s, int64_t dim, uint32_t *d)
     return op_wrap_dim(c, s->op, "dim", dim, t->rank, d);
 }
 
-/* Pieces of `size`, the last one shorter; one empty piece of an empty dimension. */
-static bp_status add_pieces(bp_ctx *c, shape_call *s, uint32_t d, int64_t size)
+/* n / by, rounded up. */
+static bp_dim parts_of(bp_ctx *c, bp_dim n, bp_dim by)
 {
-    int64_t n = dim_int(c, arg_tensor(s->args, 0)->sizes[d]);
-    if (size < 0 || (size == 0 && n))
-        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "pieces of size %lld of a dimension of size %lld",
-                       (long long)size,
-                       (long long)n);
-    int64_t at = 0;
-    do {
-        int64_t length = n - at < size ? n - at : size;
-        TRY(add_narrow(c, s, d, dim_const(at), dim_const(length)));
-        at += size;
-    } while (at < n && size);
-    return BP_OK;
+    return dim_floordiv(c, dim_add(c, n, dim_sub(c, by, dim_const(1))), by);
+}
+
+/* Pieces of `size`, the last one shorter; one empty piece of an empty dimension. How many there are is a number, also
+ * where sizes are symbols. */
+static bp_status add_pieces(bp_ctx *c, shape_call *s, uint32_t d, bp_dim size)
+{
+    bp_dim n = arg_tensor(s->args, 0)->sizes[d], zero = dim_const(0), at = zero;
+    bool none = dim_is(size, 0);
+    if (!dim_require(DIM_LE, zero, size) || (none && !dim_require(DIM_EQ, n, zero)))
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "pieces of size %s of a dimension of size %s",
+                       op_dim_text(c, size), op_dim_text(c, n));
+    int64_t count = none ? 1 : dim_int(c, parts_of(c, n, size));
+    for (int64_t i = 0; i + 1 < count; i++, at = dim_add(c, at, size))
+        TRY(add_narrow(c, s, d, at, size));
+    TRY(c->diag.code);
+    return add_narrow(c, s, d, at, dim_sub(c, n, at));
 }
 
 bp_status shape_split(bp_ctx *c, shape_call *s)
 {
     uint32_t d;
     TRY(split_dim(c, s, arg_int(c, s->args, 2), &d));
-    return add_pieces(c, s, d, arg_int(c, s->args, 1));
+    return add_pieces(c, s, d, arg_dim(s->args, 1));
 }
 
 bp_status shape_split_with_sizes(bp_ctx *c, shape_call *s)
@@ -42,16 +47,14 @@ bp_status shape_split_with_sizes(bp_ctx *c, shape_call *s)
     bp_dim at = dim_const(0);
     for (uint32_t i = 0; i < arg_list_len(s->args, 1); i++) {
         bp_dim length = arg_list_dim(s->args, 1, i);
-        if (dim_int(c, length) < 0)
-            return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"split_sizes\" holds %lld",
-                           (long long)length.value);
+        if (!dim_require(DIM_LE, dim_const(0), length))
+            return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"split_sizes\" holds %s", op_dim_text(c, length));
         TRY(add_narrow(c, s, d, at, length));
         at = dim_add(c, at, length);
     }
-    if (!dim_eq(at, t->sizes[d]))
-        return op_fail(c, s->op, BP_INVALID_ARGUMENT,
-                       "argument \"split_sizes\" adds up to %lld, and dimension %u has %lld",
-                       (long long)dim_int(c, at), d, (long long)dim_int(c, t->sizes[d]));
+    if (!dim_require(DIM_EQ, at, t->sizes[d]))
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"split_sizes\" adds up to %s, and dimension %u has %s",
+                       op_dim_text(c, at), d, op_dim_text(c, t->sizes[d]));
     return c->diag.code;
 }
 
@@ -59,26 +62,29 @@ bp_status shape_chunk(bp_ctx *c, shape_call *s)
 {
     uint32_t d;
     TRY(split_dim(c, s, arg_int(c, s->args, 2), &d));
-    int64_t chunks = arg_int(c, s->args, 1), n = dim_int(c, arg_tensor(s->args, 0)->sizes[d]);
+    int64_t chunks = arg_int(c, s->args, 1);
+    bp_dim n = arg_tensor(s->args, 0)->sizes[d];
     if (chunks <= 0)
         return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"chunks\" is %lld, expected 1 or more",
                        (long long)chunks);
-    for (int64_t i = 0; n == 0 && i < chunks; i++)
+    if (!dim_is(n, 0))
+        return add_pieces(c, s, d, parts_of(c, n, dim_const(chunks)));
+    for (int64_t i = 0; i < chunks; i++)
         TRY(add_narrow(c, s, d, dim_const(0), dim_const(0)));
-    return n ? add_pieces(c, s, d, n / chunks + (n % chunks != 0)) : c->diag.code;
+    return c->diag.code;
 }
 
 /* n sections of nearly equal size, longer ones first. */
 static bp_status add_sections(bp_ctx *c, shape_call *s, uint32_t d, int64_t n)
 {
-    int64_t size = dim_int(c, arg_tensor(s->args, 0)->sizes[d]), at = 0;
+    bp_dim size = arg_tensor(s->args, 0)->sizes[d], at = dim_const(0);
     if (n <= 0)
         return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"sections\" is %lld, expected 1 or more",
                        (long long)n);
     for (int64_t i = 0; i < n; i++) {
-        int64_t length = size / n + (i < size % n);
-        TRY(add_narrow(c, s, d, dim_const(at), dim_const(length)));
-        at += length;
+        bp_dim length = dim_floordiv(c, dim_add(c, size, dim_const(n - 1 - i)), dim_const(n));
+        TRY(add_narrow(c, s, d, at, length));
+        at = dim_add(c, at, length);
     }
     return BP_OK;
 }
@@ -90,24 +96,17 @@ bp_status shape_tensor_split_sections(bp_ctx *c, shape_call *s)
     return add_sections(c, s, d, arg_int(c, s->args, 1));
 }
 
-static int64_t clamp_index(int64_t i, int64_t n)
-{
-    i = i < 0 ? i + n : i;
-    return i < 0 ? 0 : i > n ? n : i;
-}
-
 /* Sections that end at the indices of list argument 1, as slices do: negative ones count from the end. */
 static bp_status add_at_indices(bp_ctx *c, shape_call *s, uint32_t d)
 {
-    int64_t n = dim_int(c, arg_tensor(s->args, 0)->sizes[d]), at = 0;
+    bp_dim n = arg_tensor(s->args, 0)->sizes[d], from = dim_const(0);
     uint32_t count = arg_list_len(s->args, 1);
     for (uint32_t i = 0; i <= count; i++) {
-        int64_t end = i < count ? clamp_index(dim_int(c, arg_list_dim(s->args, 1, i)), n) : n;
-        int64_t from = clamp_index(at, n);
-        TRY(add_narrow(c, s, d, dim_const(from), dim_const(end > from ? end - from : 0)));
-        at = i < count ? dim_int(c, arg_list_dim(s->args, 1, i)) : n;
+        bp_dim next = i < count ? arg_list_dim(s->args, 1, i) : n, end = slice_bound(c, next, n, from);
+        TRY(add_narrow(c, s, d, from, dim_sub(c, end, from)));
+        from = slice_bound(c, next, n, dim_const(0));
     }
-    return BP_OK;
+    return c->diag.code;
 }
 
 bp_status shape_tensor_split_indices(bp_ctx *c, shape_call *s)
@@ -126,11 +125,10 @@ static bp_status split_along(bp_ctx *c, shape_call *s, uint32_t along, uint32_t 
                        t->rank);
     if (s->args[1].kind == BP_VALUE_LIST)
         return add_at_indices(c, s, along);
-    int64_t n = arg_int(c, s->args, 1), size = dim_int(c, t->sizes[along]);
-    if (n <= 0 || size % n)
-        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "dimension %u of size %lld does not divide into %lld sections",
-                       along,
-                       (long long)size, (long long)n);
+    int64_t n = arg_int(c, s->args, 1);
+    if (n <= 0 || !dim_require(DIM_EQ, dim_mod(c, t->sizes[along], dim_const(n)), dim_const(0)))
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "dimension %u of size %s does not divide into %lld sections",
+                       along, op_dim_text(c, t->sizes[along]), (long long)n);
     return add_sections(c, s, along, n);
 }
 

@@ -139,7 +139,7 @@ void expanded_strides(const bp_tensor *t, uint32_t rank, const bp_dim *sizes, bp
 {
     uint32_t lead = rank - t->rank;
     for (uint32_t d = 0; d < rank; d++) {
-        bool repeats = d < lead || (dim_is(t->sizes[d - lead], 1) && !dim_is(sizes[d], 1));
+        bool repeats = d < lead || layout_repeats(t->sizes[d - lead], sizes[d]);
         strides[d] = repeats ? dim_const(0) : t->strides[d - lead];
     }
 }
@@ -153,7 +153,7 @@ static bp_status add_expanded(bp_ctx *c, shape_call *s, uint32_t rank, const bp_
         return c->diag.code;
     expanded_strides(t, rank, sizes, o->meta.strides);
     for (uint32_t d = rank - t->rank; d-- > 0 && t->rank;) /* a new dimension of size 1 looks like a contiguous one */
-        if (dim_is(sizes[d], 1))
+        if (dim_eq_or_false(sizes[d], dim_const(1)))
             o->meta.strides[d] = dim_mul(c, sizes[d + 1], o->meta.strides[d + 1]);
     return c->diag.code;
 }
@@ -169,7 +169,7 @@ bp_status shape_expand(bp_ctx *c, shape_call *s)
         return op_fail(c, s->op, BP_INVALID_ARGUMENT, "%u sizes for a tensor of rank %u", rank, t->rank);
     uint32_t lead = rank - t->rank;
     for (uint32_t d = 0; d < rank; d++) {
-        if (!dim_is(sizes[d], -1))
+        if (!dim_eq_or_false(sizes[d], dim_const(-1)))
             continue;
         if (d < lead)
             return op_fail(c, s->op, BP_INVALID_ARGUMENT, "size -1 of dimension %u, which the tensor does not have", d);
@@ -235,6 +235,15 @@ bp_status add_select(bp_ctx *c, shape_call *s, uint32_t d, bp_dim index)
     return c->diag.code;
 }
 
+/* A place among n: a negative one counts from the end. Of data it may be either. */
+static bp_dim from_end(bp_ctx *c, bp_dim v, bp_dim n)
+{
+    enum dim_truth negative = dim_decide(DIM_LT, v, dim_const(0));
+    if (negative == DIM_UNKNOWN)
+        return dim_add(c, v, dim_mul(c, n, dim_compare(c, DIM_LT, v, dim_const(0))));
+    return negative == DIM_TRUE ? dim_add(c, v, n) : v;
+}
+
 bp_status shape_select(bp_ctx *c, shape_call *s)
 {
     const bp_tensor *t = arg_tensor(s->args, 0);
@@ -242,22 +251,26 @@ bp_status shape_select(bp_ctx *c, shape_call *s)
     if (t->rank == 0)
         return op_fail(c, s->op, BP_INVALID_ARGUMENT, "a tensor of no dimensions has nothing to select");
     TRY(op_wrap_dim(c, s->op, "dim", arg_int(c, s->args, 1), t->rank, &d));
-    bp_dim index = arg_dim(s->args, 2);
-    int64_t i = dim_int(c, index), n = dim_int(c, t->sizes[d]);
-    if (i < -n || i >= n)
-        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "index %lld is out of range for dimension %u of size %lld",
-                       (long long)i, d, (long long)n);
-    return add_select(c, s, d, i < 0 ? dim_add(c, index, t->sizes[d]) : index);
+    bp_dim index = from_end(c, arg_dim(s->args, 2), t->sizes[d]);
+    if (!dim_require(DIM_LE, dim_const(0), index) || !dim_require(DIM_LT, index, t->sizes[d]))
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "index %s is out of range for dimension %u of size %s",
+                       op_dim_text(c, arg_dim(s->args, 2)), d, op_dim_text(c, t->sizes[d]));
+    return add_select(c, s, d, index);
 }
 
-/* A bound of a slice as an index from 0 to n. */
-static bp_dim clamp_bound(bp_ctx *c, bp_dim v, bp_dim n, int64_t least)
+bp_dim dim_clamp(bp_ctx *c, bp_dim a, bp_dim bound, bool most)
 {
-    if (dim_int(c, v) < 0)
-        v = dim_add(c, v, n);
-    if (dim_int(c, v) < least)
-        return dim_const(least);
-    return dim_int(c, v) > dim_int(c, n) ? n : v;
+    enum dim_truth past = most ? dim_decide(DIM_LT, bound, a) : dim_decide(DIM_LT, a, bound);
+    if (past == DIM_UNKNOWN)
+        return most ? dim_min(c, a, bound) : dim_max(c, a, bound);
+    return past == DIM_TRUE ? bound : a;
+}
+
+bp_dim slice_bound(bp_ctx *c, bp_dim v, bp_dim n, bp_dim least)
+{
+    if (dim_same(v, n) || dim_same_as(v, INT64_MAX))
+        return n;
+    return dim_clamp(c, dim_clamp(c, from_end(c, v, n), n, true), least, false);
 }
 
 bp_status shape_slice(bp_ctx *c, shape_call *s)
@@ -268,12 +281,12 @@ bp_status shape_slice(bp_ctx *c, shape_call *s)
         return op_fail(c, s->op, BP_INVALID_ARGUMENT, "a tensor of no dimensions cannot be sliced");
     TRY(op_wrap_dim(c, s->op, "dim", arg_int(c, s->args, 1), t->rank, &d));
     bp_dim step = arg_dim(s->args, 4), n = t->sizes[d];
-    if (dim_int(c, step) <= 0)
-        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "step %lld is not positive", (long long)dim_int(c, step));
-    bp_dim start = clamp_bound(c, arg_is_none(s->args, 2) ? dim_const(0) : arg_dim(s->args, 2), n, 0);
-    bp_dim end = clamp_bound(c, arg_is_none(s->args, 3) ? n : arg_dim(s->args, 3), n, dim_int(c, start));
+    if (!dim_require(DIM_LT, dim_const(0), step))
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "step %s is not positive", op_dim_text(c, step));
+    bp_dim start = slice_bound(c, arg_is_none(s->args, 2) ? dim_const(0) : arg_dim(s->args, 2), n, dim_const(0));
+    bp_dim end = slice_bound(c, arg_is_none(s->args, 3) ? n : arg_dim(s->args, 3), n, start);
     bp_dim length = dim_sub(c, end, start);
-    if (!dim_is(step, 1))
+    if (!dim_same_as(step, 1))
         length = dim_floordiv(c, dim_add(c, length, dim_sub(c, step, dim_const(1))), step);
     TRY(add_narrow(c, s, d, start, length));
     s->out[0].meta.strides[d] = dim_mul(c, t->strides[d], step);
@@ -288,15 +301,14 @@ bp_status shape_narrow(bp_ctx *c, shape_call *s)
         return op_fail(c, s->op, BP_INVALID_ARGUMENT, "a tensor of no dimensions cannot be narrowed");
     TRY(op_wrap_dim(c, s->op, "dim", arg_int(c, s->args, 1), t->rank, &d));
     bp_dim start = arg_dim(s->args, 2), length = arg_dim(s->args, 3);
-    int64_t n = dim_int(c, t->sizes[d]), from = dim_int(c, start), count = dim_int(c, length);
-    if (from < -n || from > n)
-        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "start %lld is out of range for dimension %u of size %lld",
-                       (long long)from, d, (long long)n);
-    if (from < 0)
-        start = dim_add(c, start, t->sizes[d]);
-    if (count < 0 || dim_int(c, start) > n - count)
-        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "start %lld and length %lld exceed dimension %u of size %lld",
-                       (long long)from, (long long)count, d, (long long)n);
+    bp_dim n = t->sizes[d];
+    start = from_end(c, start, n);
+    if (!dim_require(DIM_LE, dim_const(0), start) || !dim_require(DIM_LE, start, n))
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "start %s is out of range for dimension %u of size %s",
+                       op_dim_text(c, arg_dim(s->args, 2)), d, op_dim_text(c, n));
+    if (!dim_require(DIM_LE, dim_const(0), length) || !dim_require(DIM_LE, length, dim_sub(c, n, start)))
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "start %s and length %s exceed dimension %u of size %s",
+                       op_dim_text(c, arg_dim(s->args, 2)), op_dim_text(c, length), d, op_dim_text(c, n));
     return add_narrow(c, s, d, start, length);
 }
 
@@ -309,8 +321,10 @@ bp_status shape_narrow_tensor(bp_ctx *c, shape_call *s)
         return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"start\" must be a 0-d tensor of integers");
     TRY(op_wrap_dim(c, s->op, "dim", arg_int(c, s->args, 1), t->rank, &d));
     shape_out *o = shape_add_out(c, s, t->dtype, t->rank, t->sizes);
-    if (o)
-        o->meta.sizes[d] = arg_dim(s->args, 3);
+    if (!o)
+        return c->diag.code;
+    o->meta.sizes[d] = arg_dim(s->args, 3);
+    o->unknown = true;
     return c->diag.code;
 }
 
@@ -320,9 +334,10 @@ bp_status shape_unfold(bp_ctx *c, shape_call *s)
     uint32_t d;
     TRY(op_wrap_dim(c, s->op, "dimension", arg_int(c, s->args, 1), t->rank, &d));
     bp_dim size = arg_dim(s->args, 2), step = arg_dim(s->args, 3), n = t->rank ? t->sizes[d] : dim_const(1);
-    if (dim_int(c, size) < 0 || dim_int(c, size) > dim_int(c, n) || dim_int(c, step) <= 0)
-        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "windows of %lld by steps of %lld in dimension %u of size %lld",
-                       (long long)dim_int(c, size), (long long)dim_int(c, step), d, (long long)dim_int(c, n));
+    if (!dim_require(DIM_LE, dim_const(0), size) || !dim_require(DIM_LE, size, n) ||
+        !dim_require(DIM_LT, dim_const(0), step))
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "windows of %s by steps of %s in dimension %u of size %s",
+                       op_dim_text(c, size), op_dim_text(c, step), d, op_dim_text(c, n));
     bp_dim sizes[TENSOR_MAX_RANK + 1];
     for (uint32_t i = 0; i < t->rank; i++)
         sizes[i] = t->sizes[i];
@@ -340,6 +355,15 @@ bp_status shape_unfold(bp_ctx *c, shape_call *s)
 
 /* -- diagonals and any strides ------------------------------------------------------------------------------------- */
 
+bp_dim diagonal_length(bp_ctx *c, bp_dim rows, bp_dim columns, int64_t offset)
+{
+    if (offset >= 0)
+        columns = dim_sub(c, columns, dim_const(offset));
+    else
+        rows = dim_add(c, rows, dim_const(offset));
+    return dim_clamp(c, dim_clamp(c, rows, columns, true), dim_const(0), false);
+}
+
 /* offset, dim1 and dim2 are arguments 1 to 3. */
 bp_status shape_diagonal(bp_ctx *c, shape_call *s)
 {
@@ -349,12 +373,8 @@ bp_status shape_diagonal(bp_ctx *c, shape_call *s)
     TRY(op_wrap_dim(c, s->op, "dim2", arg_int(c, s->args, 3), t->rank, &b));
     if (a == b)
         return op_fail(c, s->op, BP_INVALID_ARGUMENT, "dimensions \"dim1\" and \"dim2\" are both %u", a);
-    int64_t offset = arg_int(c, s->args, 1), na = dim_int(c, t->sizes[a]), nb = dim_int(c, t->sizes[b]);
-    if (offset >= 0)
-        nb = offset > nb ? 0 : nb - offset;
-    else
-        na = offset < -na ? 0 : na + offset;
-    int64_t n = na < nb ? na : nb;
+    int64_t offset = arg_int(c, s->args, 1);
+    bp_dim n = diagonal_length(c, t->sizes[a], t->sizes[b], offset);
     shape_out *o = shape_add_view(c, s, 0, t->rank - 1, t->sizes);
     if (!o)
         return c->diag.code;
@@ -365,12 +385,42 @@ bp_status shape_diagonal(bp_ctx *c, shape_call *s)
         o->meta.sizes[at] = t->sizes[d];
         o->meta.strides[at++] = t->strides[d];
     }
-    o->meta.sizes[at] = dim_const(n);
+    o->meta.sizes[at] = n;
     o->meta.strides[at] = dim_add(c, t->strides[a], t->strides[b]);
-    if (n)
+    if (offset && !dim_eq_or_false(n, dim_const(0))) /* a diagonal of none begins where its matrix does */
         o->meta.offset = dim_add(c, t->offset, dim_mul(c, dim_const(offset >= 0 ? offset : -offset),
                                                        t->strides[offset >= 0 ? b : a]));
     return c->diag.code;
+}
+
+static bool is_constant(const bp_tensor *t)
+{
+    tensor_meta m;
+    tensor_get_meta(t, &m);
+    return meta_is_constant(&m);
+}
+
+/* Symbols are compared here; numbers, where the view is made. How large the memory of a symbolic input is, only runs
+ * tell. */
+static bp_status check_inside(bp_ctx *c, const shape_call *s, const bp_tensor *t, const tensor_meta *m)
+{
+    bp_dim zero = dim_const(0), last = m->offset, have = t->store->bytes;
+    bool inside = dim_require(DIM_LE, zero, m->offset);
+    if (!tensor_is_fake(t))
+        have = dim_const((int64_t)t->store->nbytes);
+    for (uint32_t d = 0; d < m->rank; d++) {
+        inside = inside && dim_require(DIM_LE, zero, m->strides[d]);
+        last = dim_add(c, last, dim_mul(c, dim_sub(c, m->sizes[d], dim_const(1)), m->strides[d]));
+        if (dim_eq_or_false(m->sizes[d], zero))
+            return c->diag.code;
+    }
+    if (meta_is_constant(m) && dim_is_const(have))
+        return c->diag.code;
+    bp_dim need = dim_mul(c, dim_add(c, last, dim_const(1)), dim_const((int64_t)dtype_size(m->dtype)));
+    if (inside && ((dim_is_const(have) && !is_constant(t)) || dim_require(DIM_LE, need, have)))
+        return c->diag.code;
+    return op_fail(c, s->op, BP_INVALID_ARGUMENT, "the view needs %s bytes of a storage of %s bytes",
+                   op_dim_text(c, need), op_dim_text(c, have));
 }
 
 bp_status shape_as_strided(bp_ctx *c, shape_call *s)
@@ -388,7 +438,7 @@ bp_status shape_as_strided(bp_ctx *c, shape_call *s)
     if (rank)
         memcpy(o->meta.strides, strides, rank * sizeof *strides);
     o->meta.offset = arg_is_none(s->args, 3) ? t->offset : arg_dim(s->args, 3);
-    return c->diag.code;
+    return check_inside(c, s, t, &o->meta);
 }
 
 /* Sizes and strides are arguments 1 and 2; the offset stays. */
@@ -410,7 +460,7 @@ static bp_status add_squeezed(bp_ctx *c, shape_call *s, const bool *drop)
     bp_dim sizes[TENSOR_MAX_RANK], strides[TENSOR_MAX_RANK];
     uint32_t rank = 0;
     for (uint32_t d = 0; d < t->rank; d++) {
-        if (drop[d] && dim_is(t->sizes[d], 1))
+        if (drop[d] && dim_eq_or_false(t->sizes[d], dim_const(1)))
             continue;
         sizes[rank] = t->sizes[d];
         strides[rank++] = t->strides[d];
@@ -499,13 +549,19 @@ bp_status shape_imag(bp_ctx *c, shape_call *s)
     return add_parts(c, s, 1);
 }
 
+static bool is_even(bp_ctx *c, bp_dim d)
+{
+    return dim_require(DIM_EQ, dim_mod(c, d, dim_const(2)), dim_const(0));
+}
+
 bp_status shape_view_as_complex(bp_ctx *c, shape_call *s)
 {
     const bp_tensor *t = arg_tensor(s->args, 0);
-    bool pairs = t->rank && dim_is(t->sizes[t->rank - 1], 2) && dim_is(t->strides[t->rank - 1], 1);
+    bool pairs = t->rank && dim_require(DIM_EQ, t->sizes[t->rank - 1], dim_const(2)) &&
+                 dim_require(DIM_EQ, t->strides[t->rank - 1], dim_const(1));
     for (uint32_t d = 0; pairs && d + 1 < t->rank; d++)
-        pairs = dim_is(t->sizes[d], 1) || t->strides[d].value % 2 == 0;
-    if (!pairs || t->offset.value % 2 || (t->dtype != BP_F32 && t->dtype != BP_F64))
+        pairs = dim_prove(DIM_EQ, t->sizes[d], dim_const(1)) == DIM_TRUE || is_even(c, t->strides[d]);
+    if (!pairs || !is_even(c, t->offset) || (t->dtype != BP_F32 && t->dtype != BP_F64))
         return op_fail(c, s->op, BP_INVALID_ARGUMENT,
                        "expects float32 or float64 pairs that lie side by side in the last "
                                                       "dimension, at even strides and an even offset");

@@ -1,5 +1,6 @@
 /* Values: which fit a type, which are equal, and the short ways to make them. */
 #include "host/op/schema.h"
+#include "host/sym/dim.h"
 #include <string.h>
 
 static bool is_number(const bp_value *v)
@@ -77,7 +78,7 @@ bool value_eq(const bp_value *a, const bp_value *b)
     case BP_VALUE_TENSOR:
     case BP_VALUE_GRAPH: /* its contents are the affair of whoever knows graphs */
     case BP_VALUE_GENERATOR: return a->v.tensor == b->v.tensor;
-    case BP_VALUE_INT: return a->v.dim.value == b->v.dim.value && a->v.dim.sym == b->v.dim.sym;
+    case BP_VALUE_INT: return dim_same(a->v.dim, b->v.dim);
     case BP_VALUE_FLOAT: return memcmp(a->v.f, b->v.f, sizeof a->v.f[0]) == 0;
     case BP_VALUE_COMPLEX: return memcmp(a->v.f, b->v.f, sizeof a->v.f) == 0;
     case BP_VALUE_STRING: return strcmp(a->v.str, b->v.str) == 0;

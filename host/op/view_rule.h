@@ -13,6 +13,12 @@ bp_status add_reshaped(bp_ctx *c, shape_call *s, uint32_t rank, const bp_dim *si
 bp_status add_narrow(bp_ctx *c, shape_call *s, uint32_t d, bp_dim start, bp_dim length);
 /* Argument 0 without dimension d, at index. */
 bp_status add_select(bp_ctx *c, shape_call *s, uint32_t d, bp_dim index);
+/* a, or `bound` where a is larger (most) or smaller: which, is asked, but of data it stays open. */
+bp_dim dim_clamp(bp_ctx *c, bp_dim a, bp_dim bound, bool most);
+/* A bound of a slice as an index from `least`, which is at most n, to n. */
+bp_dim slice_bound(bp_ctx *c, bp_dim v, bp_dim n, bp_dim least);
+/* How many elements the diagonal has that many columns right of the main one (below it, if negative). */
+bp_dim diagonal_length(bp_ctx *c, bp_dim rows, bp_dim columns, int64_t offset);
 /* Argument 0 with its dimensions in this order. */
 bp_status add_permuted(bp_ctx *c, shape_call *s, uint32_t rank, const uint32_t *order);
 /* A tensor's meta broadcast to sizes: stride 0 where it repeats. strides has room for rank. */

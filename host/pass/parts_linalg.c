@@ -96,8 +96,8 @@ PART(matrix_rank)
 static bp_tensor *resized(work *w, bp_tensor *t, const fft_args *f)
 {
     for (uint32_t i = 0; t && i < f->n; i++) {
-        bp_dim have = t->sizes[f->dims[i]], want = dim_const(fft_size_in(f, i)), pad[2 * TENSOR_MAX_RANK] = {{0, 0, 0}};
-        if (dim_eq(have, want))
+        bp_dim have = t->sizes[f->dims[i]], want = fft_size_in(w->c, f, i), pad[2 * TENSOR_MAX_RANK] = {{0, 0, 0}};
+        if (!t || dim_eq(have, want))
             continue;
         uint32_t from_last = t->rank - 1u - f->dims[i];
         pad[2 * from_last + 1] = dim_sub(w->c, want, have);
@@ -132,7 +132,7 @@ PART(fft)
         return apart && t ? CALL(private_fft_c2c_default, T(t), value_ints(w->c, dims, f.n - 1), scale, B(false)) : t;
     }
     t = f.forward ? CALL(private_conj_physical_default, T(t)) : t;
-    return t ? CALL(private_fft_c2r_default, T(t), where, scale, I(f.sizes[f.n - 1])) : NULL;
+    return t ? CALL(private_fft_c2r_default, T(t), where, scale, D(f.sizes[f.n - 1])) : NULL;
 }
 
 /* -- indexing ------------------------------------------------------------------------------------------------------ */

@@ -30,7 +30,7 @@ static bp_tensor *room_for(work *w, const bp_tensor *t, const fft_args *f, bool 
     for (uint32_t d = 0; d < t->rank; d++)
         sizes[d] = tensor_dim(t, d);
     for (uint32_t i = 0; i < f->n; i++)
-        sizes[f->dims[i]] = half ? fft_size_in(f, i) : f->sizes[i];
+        sizes[f->dims[i]] = (half ? fft_size_in(w->c, f, i) : f->sizes[i]).value;
     bp_tensor *room = work_new(w, BP_C128, t->rank, sizes);
     if (room)
         work_clear(room);

@@ -21,10 +21,10 @@ static uint32_t dims_of(const op_row *op)
 
 static bp_status check_window(bp_ctx *c, const shape_call *s, uint32_t d, bp_dim in, int64_t kernel, int64_t out)
 {
-    if (out < 1 || kernel < 1 || kernel + out - 1 > in.value)
+    if (out < 1 || kernel < 1 || !dim_require(DIM_LE, dim_const(kernel + out - 1), in))
         return op_fail(c, s->op, BP_INVALID_ARGUMENT,
-                       "dimension %u: %lld windows of %lld elements do not fit an input of %lld", d, (long long)out,
-                       (long long)kernel, (long long)in.value);
+                       "dimension %u: %lld windows of %lld elements do not fit an input of %s", d, (long long)out,
+                       (long long)kernel, op_dim_text(c, in));
     return BP_OK;
 }
 
@@ -47,9 +47,10 @@ bp_status shape_fractional_max_pool(bp_ctx *c, shape_call *s)
         sizes[rank - nd + d] = dim_const(out[d]);
     }
     bp_dim batch = rank == nd + 2 ? self->sizes[0] : dim_const(1), channels = self->sizes[rank - nd - 1];
-    if (samples->sizes[0].value < batch.value || !dim_eq(samples->sizes[1], channels) || !dim_is(samples->sizes[2], nd))
-        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"random_samples\": expected sizes [%lld, %lld, %u]",
-                       (long long)batch.value, (long long)channels.value, nd);
+    if (!dim_require(DIM_LE, batch, samples->sizes[0]) || !dim_require(DIM_EQ, samples->sizes[1], channels) ||
+        !dim_require(DIM_EQ, samples->sizes[2], dim_const(nd)))
+        return op_fail(c, s->op, BP_INVALID_ARGUMENT, "argument \"random_samples\": expected sizes [%s, %s, %u]",
+                       op_dim_text(c, batch), op_dim_text(c, channels), nd);
     TRY(out_new(c, s, self->dtype, rank, sizes));
     return out_new(c, s, BP_I64, rank, sizes);
 }
