@@ -15,6 +15,7 @@ static const cli_option options[] = {
     {"--grad", NULL, "only graphs with recorded gradients: these, by the eager tape"},
     {"--aot", "KIND", "with it: ahead of time, by the partition \"default\" or \"min-cut\""},
     {"--check-derivatives", NULL, "compare derivatives with differences in float64; rows without a case fail"},
+    {"--check-symbolic", NULL, "run operators' shape rules with symbols for sizes: also right at other sizes"},
     {"--once", NULL, "with it: of each operator one case"},
     {"--strides", NULL, "also compare strides with PyTorch's"},
     {"--passes", NULL, "run all passes on each graph first, and verify that it is in core ATen then"},
@@ -68,6 +69,7 @@ int verb_golden(cli *k, int argc, char **argv)
     o.decompose = cli_has(k, "--decompose-deep") ? 2 : cli_has(k, "--decompose");
     o.list_unsupported = cli_has(k, "--list-unsupported");
     o.check_derivatives = cli_has(k, "--check-derivatives");
+    o.check_symbolic = cli_has(k, "--check-symbolic");
     o.once = cli_has(k, "--once");
     o.verbose = cli_has(k, "-v");
     o.progress = isatty(STDERR_FILENO) ? show_progress : NULL;

@@ -4,6 +4,7 @@
 #include "host/base/clock.h"
 #include "host/tools/golden_case.h"
 #include "host/tools/golden_derivative.h"
+#include "host/tools/golden_symbols.h"
 #include <string.h>
 #include <sys/resource.h>
 
@@ -150,6 +151,8 @@ static golden_verdict judge_somehow(golden_case *k, const golden_counts *n, cons
 {
     if (n->derivatives)
         return golden_check_derivative(k, j, n->derivatives, why);
+    if (n->symbols)
+        return golden_check_rule(k, j, n->symbols, why);
     return json_object_get(j, "nodes") ? golden_run_graph(k, j, why) : golden_run_op(k, j, why);
 }
 
@@ -212,6 +215,8 @@ bp_status golden_run_file(bp_ctx *c, const char *path, const golden_options *o, 
         TRY(backend_resolve(c, o->backend, NULL, NULL, &b));
     if (o->check_derivatives && !n->derivatives && !(n->derivatives = golden_derivatives_new(o->once)))
         return ctx_nomem(c);
+    if (o->check_symbolic && !n->symbols && !(n->symbols = golden_symbols_new()))
+        return ctx_nomem(c);
     golden_lines *in = golden_open(c, path);
     if (!in)
         return c->diag.code;
@@ -267,9 +272,23 @@ static void list_reasons(const golden_counts *n, const golden_options *o)
     vec_fini(&all);
 }
 
+/* Behind the sum, with -v: rows of which sizes become numbers. */
+static void say_symbols(const golden_symbols *g, const golden_options *o)
+{
+    for (uint32_t i = 0; o->verbose && i < op_count(); i++)
+        if (g->rows[i].pinned)
+            say(o, "%s: %u of %u symbols become numbers", op_at(i)->target, g->rows[i].pinned, g->rows[i].symbols);
+    say(o, "sizes stay symbols in %llu cases, some do in %llu, none in %llu; %llu have none to begin with",
+        (unsigned long long)g->stayed, (unsigned long long)g->in_part, (unsigned long long)g->pinned,
+        (unsigned long long)g->none);
+    say(o, "compared at %llu other sizes for which the facts hold", (unsigned long long)g->others);
+}
+
 void golden_summary(const golden_counts *n, const golden_options *o)
 {
     struct rusage use;
+    if (n->symbols)
+        say_symbols(n->symbols, o);
     if (o->list_unsupported)
         list_reasons(n, o);
     if (o->functionalize || o->aot)
@@ -312,5 +331,7 @@ void golden_counts_fini(golden_counts *n)
 {
     golden_derivatives_free(n->derivatives);
     n->derivatives = NULL;
+    golden_symbols_free(n->symbols);
+    n->symbols = NULL;
     map_fini(&n->reasons);
 }

@@ -17,6 +17,7 @@ typedef struct {
     const char *aot;       /* with grad: NULL, or the backend that a captured function is compiled through */
     bool check_derivatives; /* operator cases: their derivatives against differences, instead of their results */
     bool once;             /* of derivatives: no case of an operator behind the first that was checked */
+    bool check_symbolic;   /* operator cases: their shape rules with symbols for sizes, instead of their results */
     bool verbose;          /* also a line for each case that passed by the wider-type rule or by nodes */
     bool list_unsupported; /* at the end, a line for each reason */
     bp_write_fn_ write;    /* lines of the report, whole */
@@ -26,6 +27,7 @@ typedef struct {
 } golden_options;
 
 typedef struct golden_derivatives golden_derivatives;
+typedef struct golden_symbols golden_symbols;
 typedef struct {
     uint64_t passed, failed, unsupported;
     uint64_t by_wider;     /* of the passed: only by the wider-type rule */
@@ -40,6 +42,7 @@ typedef struct {
     uint64_t by_data;      /* of the passed: a size depends on data, and the run on fakes ended there */
     uint64_t gradients;    /* of the passed: recorded gradients that were not looked at */
     golden_derivatives *derivatives; /* which rows were checked; NULL unless that was asked for */
+    golden_symbols *symbols; /* how the checks with symbols went; NULL unless that was asked for */
     map reasons;           /* of the unsupported: reason -> how often */
 } golden_counts;
 

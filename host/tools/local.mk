@@ -7,3 +7,4 @@ libhost_la_SOURCES += %D%/golden_derivative.c %D%/golden_derivative.h %D%/golden
 libhost_la_SOURCES += %D%/golden_partition.c %D%/golden_point.c %D%/golden_point.h
 libhost_la_SOURCES += %D%/golden_grad_fake.c
 libhost_la_SOURCES += %D%/golden_symbolic.c
+libhost_la_SOURCES += %D%/golden_symbols.c %D%/golden_symbols.h %D%/symbolic.c %D%/symbolic.h

@@ -1,0 +1,19 @@
+/* Shape rules of recorded operator cases, run with symbols for sizes. */
+#ifndef HOST_TOOLS_GOLDEN_SYMBOLS_H
+#define HOST_TOOLS_GOLDEN_SYMBOLS_H
+#include "host/tools/golden_case.h"
+
+/* Of a row's cases: their symbols, and those of which one number is left. */
+typedef struct { uint32_t symbols, pinned; } symbolic_seen;
+struct golden_symbols {
+    symbolic_seen *rows;             /* one an operator */
+    uint64_t none;                   /* cases without a symbol */
+    uint64_t stayed, in_part, pinned; /* with: all stay symbols, some do, all become numbers */
+    uint64_t others;                 /* other sizes at which rules were compared */
+};
+
+golden_symbols *golden_symbols_new(void); /* NULL: no memory */
+void golden_symbols_free(golden_symbols *g);
+/* Unsupported: sizes depend on data. Skipped: graphs, and operators that give a value. */
+golden_verdict golden_check_rule(golden_case *k, const json_t *j, golden_symbols *seen, buf *why);
+#endif
