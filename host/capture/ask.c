@@ -1,5 +1,5 @@
 /* Value queries: bp_is_true and kin, eager and captured. */
-#include "host/capture/trace.h"
+#include "host/capture/sub.h"
 #include <float.h>
 #include <stdio.h>
 
@@ -68,6 +68,8 @@ bool trace_ask(trace *t, enum ask_kind kind, bp_tensor *h, outcome *out)
 {
     if (t->why != TRACE_RUNNING || !ctx_ok(t->c))
         return false;
+    if (t->sub)
+        return sub_refuse(t, "asks for a value"), false;
     ref r = trace_read(t, h);
     if (!r || outcome_check(t->c, kind, h) != BP_OK)
         return false;

@@ -2,7 +2,7 @@
  *
  * A symbol names its capture and its place there, so that one that was stored beyond it is told from those of another.
  * In the arguments of a call it is a NODE, and becomes the ref of an item node when the call is recorded. */
-#include "host/capture/trace.h"
+#include "host/capture/sub.h"
 
 #define SYMBOL (1u << 31)
 enum { EPOCH_BITS = 15, INDEX_BITS = 16 };
@@ -51,6 +51,8 @@ bp_status trace_item(trace *t, bp_tensor *h, bp_scalar *out)
 {
     if (t->why != TRACE_RUNNING || !ctx_ok(t->c))
         return BP_ABORTED;
+    if (t->sub)
+        return trace_stop(t, TRACE_DECLINED, "%s: bp_item_sym is called inside \"%s\"", t->sub->op, t->sub->name);
     ref r = trace_read(t, h);
     if (!r)
         return BP_ABORTED;

@@ -1,5 +1,6 @@
 /* Items of a path: comparing, copying and printing them. */
 #include "host/capture/path.h"
+#include "host/graph/graph.h"
 #include <string.h>
 
 static void each_in(const bp_value *v, void (*each)(void *arg, ref r), void *arg)
@@ -38,13 +39,25 @@ bool meta_eq(const tensor_meta *a, const tensor_meta *b)
     return true;
 }
 
+/* Two captures make two graphs: they are the same when they are the same program. */
+static bool same_graph(const bp_value *a, const bp_value *b)
+{
+    const bp_graph_module *x = a->v.tensor, *y = b->v.tensor;
+    return x == y || hash128_eq(x->address, y->address);
+}
+
+static bool arg_eq(const bp_value *a, const bp_value *b)
+{
+    return a->kind == BP_VALUE_GRAPH && b->kind == BP_VALUE_GRAPH ? same_graph(a, b) : value_eq(a, b);
+}
+
 static bool node_eq(const item *a, const item *b)
 {
     if (a->node.op != b->node.op || a->node.nargs != b->node.nargs || a->node.nresults != b->node.nresults ||
         a->node.rng_offset != b->node.rng_offset)
         return false;
     for (uint32_t i = 0; i < a->node.nargs; i++)
-        if (!value_eq(&a->node.args[i], &b->node.args[i]))
+        if (!arg_eq(&a->node.args[i], &b->node.args[i]))
             return false;
     for (uint32_t i = 0; i < a->node.nresults; i++)
         if (!meta_eq(&a->node.metas[i], &b->node.metas[i]) ||
@@ -98,9 +111,25 @@ bool item_eq(const item *a, const item *b)
 
 /* -- copying ------------------------------------------------------------------------------------------------------- */
 
+static void release_graph(void *gm)
+{
+    gm_unref(gm);
+}
+
+/* A graph lives as long as an arena that has it as a value. */
+static bool hold_graph(arena *a, bp_graph_module *gm)
+{
+    if (!arena_hold(a, release_graph, gm))
+        return false;
+    gm_ref(gm);
+    return true;
+}
+
 bp_value value_copy(arena *a, const bp_value *v, bool *ok)
 {
     bp_value to = *v;
+    if (v->kind == BP_VALUE_GRAPH)
+        *ok &= hold_graph(a, v->v.tensor);
     if (v->kind == BP_VALUE_STRING) {
         to.v.str = arena_strdup(a, v->v.str);
         *ok &= to.v.str != NULL;
@@ -205,8 +234,8 @@ bool item_copy(arena *a, const item *from, item *to)
 static void print_ref(void *arg, ref r, buf *out)
 {
     (void)arg;
-    const char *kind = ref_kind(r) == REF_INPUT ? "in" : ref_is_node(r) ? "" : "under";
-    buf_printf(out, "%%%s%u", kind, ref_index(r));
+    static const char *const kinds[] = {"", "in", "under", "arg"};
+    buf_printf(out, "%%%s%u", kinds[ref_kind(r) >> 30], ref_index(r));
 }
 
 static void print_list(const bp_value *v, void (*name)(void *arg, ref r, buf *out), void *arg, buf *out)
@@ -238,6 +267,7 @@ void value_print(const bp_value *v, void (*name)(void *arg, ref r, buf *out), vo
     case BP_VALUE_DTYPE: buf_puts(out, dtype_get((bp_dtype)v->v.i)->brief); break;
     case BP_VALUE_DEVICE: buf_printf(out, "device(%d:%d)", v->v.device.kind, v->v.device.index); break;
     case BP_VALUE_LIST: print_list(v, name, arg, out); break;
+    case BP_VALUE_GRAPH: buf_puts(out, ((const bp_graph_module *)v->v.tensor)->name); break;
     default: buf_printf(out, "<%u:%lld>", v->kind, (long long)v->v.i); break;
     }
 }

@@ -3,7 +3,7 @@
  * A step that the call has not run yet ends the capture. In a replay the log has it: behind the commit every storage is
  * real, so what the function had made and can still reach becomes an input of the call, results become inputs too, and
  * nothing is known of any of them but the metadata, which are guarded anew. */
-#include "host/capture/trace.h"
+#include "host/capture/sub.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -253,6 +253,8 @@ bp_status trace_step(trace *t, const step_spec *spec, bp_tensor ***results, uint
     item it = {.kind = ITEM_STEP, .file = t->c->site_file, .line = t->c->site_line};
     if (t->why != TRACE_RUNNING || !ctx_ok(t->c))
         return ctx_ok(t->c) ? BP_ABORTED : t->c->diag.code;
+    if (t->sub)
+        return sub_refuse_step(t, spec->reason);
     if (t->r->fullgraph)
         return refuse_step(t, spec->reason);
     if (trace_seeded(t))

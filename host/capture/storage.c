@@ -4,7 +4,7 @@
  * a write goes the chain back up, each step making the parent's new value. Strides of a value may differ from its
  * handle's (an operator in place keeps the layout, its functional form need not), so a chain that needs the layout is
  * given a contiguous value, on which every view is possible. */
-#include "host/capture/trace.h"
+#include "host/capture/sub.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -378,6 +378,8 @@ bp_status trace_write(trace *t, const bp_tensor *h, ref value)
 {
     uint32_t n = h->fake_id;
     fake_storage *fs = t->handles.at[n].fs;
+    if (t->sub && !sub_made(t, fs))
+        return sub_refuse_write(t, h);
     if (fs->source >= 0 && !fs->guarded && !(fs->group && fs->group->written))
         TRY(first_write(t, fs));
     if (value)

@@ -1,6 +1,6 @@
 /* The life of a trace: running the function, appending items, ending. What is recorded how is in record.c, the values
  * of handles in storage.c, slices in slice.c. */
-#include "host/capture/trace.h"
+#include "host/capture/sub.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ bp_status trace_nomem(trace *t)
 bp_status trace_emit(trace *t, const item *it)
 {
     uint32_t k = t->items.len;
-    if (k < t->r->nexpect && !item_eq(t->r->expect[k], it)) {
+    if (!t->sub && k < t->r->nexpect && !item_eq(t->r->expect[k], it)) {
         buf was = {0}, is = {0};
         item_print(t->r->expect[k], &was);
         item_print(it, &is);
@@ -187,6 +187,8 @@ bp_status trace_node(trace *t, const op_row *op, const bp_value *args, bp_tensor
     it.node.nargs = op->schema->nargs;
     it.node.returns_list = op->schema->nreturns == 1 && op->schema->returns[0].list;
     it.node.rng_offset = op->flags & OP_RANDOM ? t->rng : 0;
+    if (t->sub)
+        TRY(sub_check_op(t, op));
     if (!modes_unchanged(t))
         return trace_stop(t, TRACE_DECLINED, "%s is called under a mode that \"%s\" has switched", op->target,
                           t->r->name);
@@ -219,7 +221,7 @@ static bool to_ref(trace *t, const bp_value *v, bp_value *to)
     *to = *v;
     if (v->kind == BP_VALUE_LIST)
         return list_to_refs(t, v, to);
-    if (v->kind == BP_VALUE_STRING)
+    if (v->kind == BP_VALUE_STRING || v->kind == BP_VALUE_GRAPH)
         *to = value_copy(&t->arena, v, &ok);
     if (v->kind == BP_VALUE_NODE) {
         to->v.node = trace_number_ref(t, v->v.node);
@@ -256,6 +258,8 @@ bp_tensor *trace_fake(trace *t, ref r)
 {
     if (ref_is_node(r))
         return t->values.at[r].fake;
+    if (ref_kind(r) == REF_PARAM)
+        return t->params.at[ref_index(r)];
     const trace_source *s = &t->sources.at[ref_index(r)];
     return ref_kind(r) == REF_INPUT ? t->handles.at[s->handle].t : s->fs->group->flat;
 }
@@ -338,6 +342,8 @@ void trace_destroy(trace *t)
         tensor_unref(t->storages.at[i]->flat);
     for (uint32_t i = 0; i < t->flats.len; i++)
         tensor_unref(t->flats.at[i].fake);
+    for (uint32_t i = 0; i < t->params.len; i++)
+        tensor_unref(t->params.at[i]);
     for (uint32_t i = 0; i < t->segments.len; i++) {
         vec_fini(&t->segments.at[i].touched);
         vec_fini(&t->segments.at[i].written);
@@ -355,6 +361,7 @@ void trace_destroy(trace *t)
     vec_fini(&t->guesses);
     vec_fini(&t->answers);
     vec_fini(&t->numbers);
+    vec_fini(&t->params);
     vec_fini(&t->flats);
     arena_fini(&t->arena);
     free(t);

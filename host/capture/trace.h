@@ -94,6 +94,7 @@ typedef struct fake_storage {
     ref cur;
     int32_t source;               /* >= 0: an input's memory; -1: made by the function */
     uint32_t number, base;        /* base: the handle of the whole; 0 for a group */
+    bool param;                   /* what a graph inside the path takes (sub.h) */
     bool written, guarded;        /* guarded: its overlaps are checked from some segment on */
     bool hidden;                  /* it carries history, and was written where autograd does not see it */
     bool lives;                   /* the function still holds a handle of it; set by trace_state */
@@ -159,6 +160,8 @@ struct trace {
     uint64_t seed, offset;        /* its generator then */
     VEC(trace_number) numbers;    /* by their place in a symbol */
     VEC(trace_flat) flats;        /* fakes of whole input storages */
+    struct sub_trace *sub;        /* the innermost graph inside the path that is recorded; NULL: the path itself */
+    VEC(bp_tensor *) params;      /* what such graphs take, by REF_PARAM: fakes, a reference each */
     map flat_at;                  /* storage -> which of them, from 1 on: all of sources with a handle */
 };
 

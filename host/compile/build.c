@@ -5,9 +5,9 @@
  * then handed-on values in the order of recording. */
 #include "host/base/clock.h"
 #include "host/base/log.h"
+#include "host/capture/emit.h"
 #include "host/compile/aot.h"
 #include "host/compile/callable.h"
-#include "host/compile/emit.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,32 +121,6 @@ static bp_status find_needs(build *b)
     return BP_OK;
 }
 
-typedef struct { const build *b; bool any; } requiring;
-
-static void look(void *arg, ref r)
-{
-    requiring *q = arg;
-    q->any |= requires(q->b, r);
-}
-
-/* What was recorded without grad mode gets no history when the graph is differentiated. */
-static void detach_results(build *b, const item *it, bp_value *made)
-{
-    requiring q = {b, false};
-    item_each_ref(it, look, &q);
-    bool has_history = q.any && !(it->node.op->flags & (OP_NO_GRAD_OUT | OP_ITEM));
-    for (uint32_t j = 0; has_history && j < it->node.nresults; j++) {
-        bp_dtype d = it->node.metas[j].dtype;
-        bool differentiable = (dtype_is_float(d) || dtype_is_complex(d)) && !(j && it->node.op->flags & OP_GRAD_FIRST);
-        if (!differentiable || item_requires(it, it->node.first + j) || made[j].kind != BP_VALUE_NODE)
-            continue;
-        node_id n = graph_call(&b->gm->g, NULL, "aten.detach.default", &made[j], 1, NULL, 0);
-        graph_set_metas(&b->gm->g, n, &it->node.metas[j], 1);
-        graph_set_site(&b->gm->g, n, it->file, it->line);
-        made[j] = graph_ref(n);
-    }
-}
-
 /* -- placeholders -------------------------------------------------------------------------------------------------- */
 
 /* A Python name for a dotted one: torch.fx's "fc.weight" is named fc_weight. */
@@ -254,6 +228,12 @@ static bp_value value_of(emitter *e, ref r)
     return value_none();
 }
 
+static bool requires_grad(emitter *e, ref r)
+{
+    const mapping *m = e->arg;
+    return requires(m->b, r);
+}
+
 static bp_status fill_graph(build *b)
 {
     graph *g = &b->gm->g;
@@ -263,17 +243,16 @@ static bp_status fill_graph(build *b)
     if (!ids || !constants || !outs)
         return ctx_nomem(b->k->c);
     mapping m = {b, ids, constants};
-    emitter e = {g, value_of, &m, false};
+    emitter e = {.c = b->k->c, .gm = b->gm, .value_of = value_of, .arg = &m};
+    if (b->trains)
+        e.requires = requires_grad;
     add_placeholders(b, ids);
     add_constants(b, constants);
     for (uint32_t i = 0; i < b->n->nextras + b->n->nitems && !b->failed && !e.failed; i++) {
         const item *it = item_at(b->n, i);
         uint32_t at = node_position(b->n, it->node.first);
-        if (!is_live(b, it))
-            continue;
-        emit_item(&e, it, b->live + at, b->made + at);
-        if (b->trains)
-            detach_results(b, it, b->made + at);
+        if (is_live(b, it))
+            emit_item(&e, it, b->live + at, b->made + at);
     }
     b->failed |= e.failed;
     for (uint32_t i = 0; i < b->nouts; i++)

@@ -3,7 +3,7 @@
  * A slice runs in the middle of a capture, on real tensors: the capture's modes are taken off for it, and grad is off.
  * It only guesses what a segment will compute, so any failure is answered by reference kernels. */
 #include "host/compile/callable.h"
-#include "host/compile/emit.h"
+#include "host/capture/emit.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -86,7 +86,7 @@ static bool add_placeholders(slice *x)
 static bp_status fill_graph(slice *x)
 {
     graph *g = &x->gm->g;
-    emitter e = {g, value_of, x, false};
+    emitter e = {.c = x->k->c, .gm = x->gm, .value_of = value_of, .arg = x};
     bp_value *outs = arena_array(&g->arena, x->p->nouts, sizeof *outs), *made = x->made;
     if (!outs || !add_placeholders(x))
         return ctx_nomem(x->k->c);

@@ -73,6 +73,7 @@ struct bp_graph_module {
     graph g;
     char *name;               /* "__compiled_fn_0" */
     uint64_t code_id;
+    hash128 address;          /* of one that a capture made as a value: graph_address; else 0 */
     int32_t part;             /* GM_* */
     map constants;            /* name of a get_attr node -> bp_tensor * (counted) */
     map subs;                 /* name of a get_attr node -> bp_graph_module * (counted): what is not a constant */

@@ -17,6 +17,12 @@ struct arena_block {
     unsigned char data[];
 };
 
+struct arena_held {
+    arena_held *before;
+    void (*release)(void *p);
+    void *p;
+};
+
 static arena_block *grow(arena *a, size_t want)
 {
     size_t cap = want > ARENA_BLOCK - sizeof(arena_block) ? want : ARENA_BLOCK - sizeof(arena_block);
@@ -39,8 +45,21 @@ static void drop_last(arena *a)
 
 void arena_fini(arena *a)
 {
+    for (arena_held *h = a->held; h; h = h->before)
+        h->release(h->p);
+    a->held = NULL;
     while (a->last)
         drop_last(a);
+}
+
+bool arena_hold(arena *a, void (*release)(void *p), void *p)
+{
+    arena_held *h = arena_alloc(a, sizeof *h);
+    if (!h)
+        return false;
+    *h = (arena_held){a->held, release, p};
+    a->held = h;
+    return true;
 }
 
 void *arena_alloc(arena *a, size_t n)

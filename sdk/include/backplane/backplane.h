@@ -431,6 +431,8 @@ BP_EXPORT bp_status bp_save_npy(bp_ctx *c, const bp_tensor *t, const char *path)
 
 BP_EXTERN_C_END
 
+/* Control flow: bp_cond, bp_while_loop, bp_map, bp_scan. */
+#include <backplane/flow.h>
 /* The operators. Files of the host that come before the operator table leave them out. */
 #ifndef BP_WITHOUT_OPERATORS
 #include <backplane/aten.h>
