@@ -37,7 +37,8 @@ struct op_row {
     const op_row *functional; /* that row */
     const char *doc;          /* one line */
     const schema *schema;     /* parsed once, at the first use of the table */
-    uint32_t number;          /* position in the table: ROW_<id> of rows.h */
+    uint32_t number;          /* position in the table: ROW_<id> of rows.h; of a custom operator, one behind them */
+    const struct custom *own; /* of a custom operator (host/op/library.h); else NULL */
     char target[96];          /* "aten.add.Tensor" */
     char label[80];           /* for messages: "add.Tensor", "relu" */
 };

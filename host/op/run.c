@@ -1,7 +1,7 @@
 /* The bottom of a call: arguments made ready, the shape rule, outputs, the kernel.
  *
  * On failure no result is left behind. Results carry requires_grad as eager PyTorch gives it. */
-#include "host/op/run.h"
+#include "host/op/library.h"
 #include <string.h>
 
 bp_status results_reserve(bp_ctx *c, op_call *k, uint32_t n)
@@ -96,6 +96,8 @@ static void mark_grad(const bp_ctx *c, op_call *k, const prepared *p, const shap
             continue;
         bool differentiable = (dtype_is_float(t->dtype) || dtype_is_complex(t->dtype)) &&
                               !(i && (k->op->flags & OP_GRAD_FIRST)) && !(i > 1 && (k->op->flags & OP_GRAD_PAIR));
+        if (k->op->own)
+            differentiable &= custom_takes_grad(k->op, p->args, i, k->nout);
         bool on = record && differentiable;
         t->flags &= (uint8_t)~(TENSOR_REQUIRES_GRAD | TENSOR_IS_LEAF);
         t->flags |= on ? TENSOR_REQUIRES_GRAD : TENSOR_IS_LEAF;
@@ -112,9 +114,11 @@ static void bump_written(const op_row *op, const bp_value *args)
         return;
     for (uint32_t i = 0; i < op->schema->nargs; i++) {
         bp_tensor *t = arg_tensor(args, i);
-        if (op->schema->args[i].ty.writes && t)
+        if (op->schema->args[i].ty.writes && t && !op->own)
             tensor_wrote(t);
     }
+    if (op->own)
+        custom_wrote(op, args);
 }
 
 static bool all_alias(const shape_call *s)
@@ -149,6 +153,8 @@ static bp_status run_kernel(bp_ctx *c, op_call *k, const prepared *p)
 static bp_status run_real(bp_ctx *c, op_call *k, const prepared *p)
 {
     const op_row *op = k->op;
+    if (op->own)
+        return custom_run(c, k, p);
     if (p->abroad)
         return refuse_abroad(c, op, p);
     if (op->functional)
@@ -178,7 +184,7 @@ static bp_status run_fake(bp_ctx *c, op_call *k, const prepared *p)
             return op_fail(c, op, BP_FAILED_PRECONDITION,
                            "the result's size depends on the data of a fake tensor, which has none");
     TRY(make_outputs(c, k, p, &s, true));
-    if (s.nout == 0 && !(op->flags & OP_EFFECT))
+    if (s.nout == 0 && !(op->flags & (OP_EFFECT | OP_CUSTOM)))
         return run_kernel(c, k, p); /* it reads metadata alone */
     bump_written(op, p->args);
     mark_grad(c, k, p, &s);

@@ -2,6 +2,7 @@
  *
  * The rows are constant after that first use, which a mutex guards; a thread that finds the flag set reads without it.
  * Schemas live in an arena of the process. */
+#include "host/op/library.h"
 #include "host/op/rows.h"
 #include "sdk/base/map.h"
 #include "sdk/base/match.h"
@@ -96,7 +97,8 @@ static const op_row *find(const map *m, const char *key)
 
 const op_row *op_by_target(const char *target)
 {
-    return find(&by_target, target);
+    const op_row *row = find(&by_target, target);
+    return row ? row : custom_by_target(target);
 }
 
 const op_row *op_by_id(const char *id)
