@@ -90,6 +90,7 @@ unit_tests += %D%/unit/op/test_fft
 unit_tests += %D%/unit/op/test_found
 tests_unit_op_test_found_SOURCES = %D%/unit/op/test_found.c %D%/lib/op_text.c
 tests_unit_op_test_fft_SOURCES = %D%/unit/op/test_fft.c %D%/lib/op_text.c
+unit_tests += %D%/unit/op/test_library
 unit_tests += %D%/unit/op/test_index
 tests_unit_op_test_index_SOURCES = %D%/unit/op/test_index.c %D%/lib/op_text.c
 unit_tests += %D%/unit/op/test_linalg
@@ -152,7 +153,7 @@ endif
 TESTS += $(script_tests)
 EXTRA_DIST += $(script_tests) %D%/driver %D%/sum %D%/lib/tap.sh %D%/lib/tap.py %D%/lib/rows.py \
 	%D%/features.py %D%/features.def
-noinst_HEADERS += %D%/unit/grad/fixture.h %D%/lib/blocks.h %D%/lib/check.h %D%/lib/op_text.h %D%/lib/op_world.h \
+noinst_HEADERS += %D%/unit/grad/fixture.h %D%/lib/blocks.h %D%/lib/check.h %D%/lib/mylib.h %D%/lib/op_text.h %D%/lib/op_world.h \
 	%D%/unit/tensor/casts.def %D%/unit/graph/build.h %D%/unit/compile/fixture.h
 
 # Runtimes with a config and a folder of their own: NAME_LDADD = $(world).

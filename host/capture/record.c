@@ -4,6 +4,7 @@
  * eager gives. Then the call is recorded on values: a functional row as it is; a view as a link of its handle's chain;
  * a row in place as its functional row and a write. */
 #include "host/capture/trace.h"
+#include "host/op/library.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -186,6 +187,59 @@ static bp_status record_inplace(trace *t, op_call *k)
     return BP_OK;
 }
 
+/* -- custom operators that write ----------------------------------------------------------------------------------- */
+
+static bool is_own_result(const op_call *k, uint32_t i)
+{
+    return !custom_result_is(k->op->schema, k->args, i);
+}
+
+/* The twin gives the new results, then the values of what is written; each is stored as a write in place is. */
+static bp_status record_written(trace *t, op_call *k)
+{
+    const schema *s = k->op->schema;
+    bp_value *values = trace_refs(t, k->args, k->nargs);
+    ref at;
+    if (!values)
+        return BP_ABORTED;
+    TRY(trace_node(t, &k->op->own->twin, values, NULL, 0, &at));
+    for (uint32_t i = 0; i < k->nout; i++)
+        if (is_own_result(k, i))
+            TRY(own_result(t, k->out[i], at++));
+    bp_tensor *h;
+    for (uint32_t i = 0; (h = custom_written(s, k->args, i)) != NULL; i++)
+        TRY(trace_write(t, h, at++));
+    return BP_OK;
+}
+
+static bool may_share(const trace *t, const bp_tensor *a, const bp_tensor *b)
+{
+    const fake_storage *x = t->handles.at[a->fake_id].fs, *y = t->handles.at[b->fake_id].fs;
+    if (x == y || (x->group && x->group == y->group))
+        return true;
+    if (x->source < 0 || y->source < 0)
+        return false;
+    return tensor_may_overlap(bind_input(t->r->vals, (uint32_t)x->source), bind_input(t->r->vals, (uint32_t)y->source));
+}
+
+/* Whether what is written shares memory with another argument: the kernel would see the write there, its copy not. */
+static bool writes_shared(const trace *t, const op_call *k)
+{
+    bp_tensor *h;
+    for (uint32_t i = 0; (h = custom_written(k->op->schema, k->args, i)) != NULL; i++) {
+        uint32_t met = 0;
+        for (uint32_t a = 0; a < k->nargs; a++)
+            for (uint32_t j = 0; j < arg_list_len(k->args, a); j++) {
+                const bp_tensor *other = arg_list_tensor(k->args, a, j);
+                bool handle = other && tensor_is_fake(other);
+                met += handle && (other == h || may_share(t, h, other));
+            }
+        if (met > 1)
+            return true;
+    }
+    return false;
+}
+
 /* -- any call ------------------------------------------------------------------------------------------------------ */
 
 static bool writes_arguments(const op_call *k)
@@ -220,9 +274,17 @@ static const char *refusal(const op_call *k)
         return "has an effect";
     if (flags & OP_DYNAMIC_OUT)
         return "gives a result whose size depends on data";
-    if (!k->op->functional && writes_arguments(k))
+    if (!k->op->functional && !k->op->own && writes_arguments(k))
         return "writes an argument besides its results";
     return NULL;
+}
+
+/* The same for a custom operator, which is seen only by its fake. */
+static const char *refusal_of_custom(const trace *t, const op_call *k)
+{
+    if (!custom_has_fake(k->op))
+        return "has no fake: register one with bp_register_fake";
+    return writes_shared(t, k) ? "writes an argument that shares memory with another one" : NULL;
 }
 
 /* The operator is an opaque step of its own (C4.4). */
@@ -349,6 +411,8 @@ static bp_status record(trace *t, op_call *k)
 {
     if (k->op->functional)
         return record_inplace(t, k);
+    if (k->op->own && custom_count_written(k->op->schema, k->args))
+        return record_written(t, k);
     if (k->nout && is_alias(k, 0))
         return record_view(t, k);
     if (k->nout && trace_handle_of(t, k->out[0]))
@@ -368,15 +432,20 @@ bp_status trace_call(bp_ctx *c, dispatch_mode *self, void *op_call_)
             return c->diag.code;
     if (k->op->flags & OP_ITEM)
         return ask(t, k);
+    if (k->op->own && k->op->schema->nreturns && k->op->schema->returns[0].type != TYPE_TENSOR)
+        return trace_stop(t, TRACE_DECLINED, "%s gives a number, which is no part of a graph", k->op->target);
     TRY(check_histories(t, k));
     bool unknown = false;
     const char *why = refusal(k);
+    if (!why && k->op->own)
+        why = refusal_of_custom(t, k);
     bp_status made = why ? BP_OK : make_fakes(t, k, &unknown);
     if (made != BP_OK)
         return made == BP_RESOURCE_EXHAUSTED ? made : guard_failed_write(t, k, made);
     if (why || unknown)
         return refuse(t, k, why ? why : "gives a result whose size depends on data");
-    bp_status st = k->nout ? record(t, k) : BP_OK; /* without results it reads metadata alone */
+    bool idle = !k->nout && !k->op->own; /* without results it reads metadata alone */
+    bp_status st = idle ? BP_OK : record(t, k);
     if (st == BP_OK)
         return BP_OK;
     for (uint32_t i = 0; i < k->nout; i++)

@@ -106,7 +106,7 @@ static void fold_ref(void *arg, ref r)
 /* Whether an item is made of constants alone: asking for it is no break. */
 static bool folds(trace *t, const item *it)
 {
-    folding f = {t, !(it->node.op->flags & (OP_RANDOM | OP_EFFECT))};
+    folding f = {t, !(it->node.op->flags & (OP_RANDOM | OP_EFFECT | OP_CUSTOM))};
     item_each_ref(it, fold_ref, &f);
     return f.all;
 }

@@ -1,6 +1,7 @@
 /* The table of derivatives, and the run of a row: from gradients of results to gradients of inputs.
  *
  * Texts are parsed at a row's first use, by whichever thread comes first, and live as long as the process. */
+#include "host/grad/custom.h"
 #include "host/grad/rows.h"
 #include "host/op/rows.h"
 #include <backplane/backplane.h>
@@ -22,11 +23,15 @@ static const grad_row table[ROW_COUNT] = {
 
 const char *grad_none_of(const op_row *op)
 {
+    if (op && op->own)
+        return "none is registered: bp_register_autograd";
     return op && op->number < ROW_COUNT ? table[op->number].none : NULL;
 }
 
 const grad_row *grad_row_of(const op_row *op)
 {
+    if (op && op->own)
+        return custom_grad_row(op);
     const grad_row *row = op && op->number < ROW_COUNT ? &table[op->number] : NULL;
     return row && (row->text || row->fn || row->zero) ? row : NULL;
 }
@@ -160,6 +165,8 @@ static const parsed *get(bp_ctx *c, const op_row *op)
 bp_status grad_reads(bp_ctx *c, const op_row *op, uint64_t wanted, formula_reads *out)
 {
     *out = (formula_reads){0};
+    if (op->own) /* its setup function says what it keeps */
+        return BP_OK;
     if (table[op->number].zero)
         return BP_OK;
     const parsed *p = get(c, op);
@@ -252,10 +259,10 @@ bp_status grad_run(bp_ctx *c, const grad_row *row, grad_call *g)
         return c->diag.code;
     if (!flows(g, UINT64_MAX))
         return BP_OK;
-    const parsed *p = row->zero ? NULL : get(c, g->op);
+    const parsed *p = row->zero || g->op->own ? NULL : get(c, g->op);
     if (row->zero)
         TRY(run_zero(c, g));
-    else if (!p)
+    else if (!p && !g->op->own)
         return c->diag.code;
     else if (row->fn)
         TRY(row->fn(c, g));

@@ -29,6 +29,7 @@ struct grad_call {
     const uint8_t *needs;       /* one an input: its gradient is asked for */
     bp_tensor **out;            /* one an input, to be filled where needed; NULL: none flows */
     uint32_t ninputs;
+    struct custom_saved *own;   /* of a custom operator: what its setup function kept (custom.h); else NULL */
 };
 
 typedef struct {

@@ -36,7 +36,7 @@ static bool is_cat(const graph_node *n)
 /* What may be computed again: pointwise, views, reductions, tensors made of nothing. */
 static bool is_recomputable(const graph_node *n)
 {
-    uint32_t flags = partitioner_flags(n), heavy = OP_RANDOM | OP_MATMUL | OP_DYNAMIC_OUT | OP_EFFECT;
+    uint32_t flags = partitioner_flags(n), heavy = OP_RANDOM | OP_MATMUL | OP_DYNAMIC_OUT | OP_EFFECT | OP_CUSTOM;
     if (flags & heavy)
         return false;
     uint32_t light = OP_POINTWISE | OP_CHEAP | OP_VIEW | OP_MAYBE_VIEW | OP_REDUCTION;

@@ -3,7 +3,7 @@
  * The tape acts at the bottom of the stack, or as a mode over a recorder. Edges are taken and arguments saved before
  * the call, since it may write them; results are saved after it. A composite runs its parts instead, each of which
  * comes back here. */
-#include "host/grad/tape_node.h"
+#include "host/grad/custom.h"
 #include "host/op/rows.h"
 #include "host/op/run.h"
 #include <string.h>
@@ -212,6 +212,8 @@ static bp_status end_node(record *r)
         any |= is_recorded(r, i);
     if (!any)
         return BP_OK;
+    if (r->op->own && r->n->kind == NODE_OP)
+        TRY(custom_setup(c, r->n, k, r->args, &r->reads));
     if (!(r->n->results = tape_node_alloc(c, r->n, k->nout * sizeof *r->n->results)))
         return c->diag.code;
     r->n->nresults = k->nout;
@@ -285,6 +287,8 @@ static RARE bp_status call_taped(bp_ctx *c, dispatch_mode *self, op_call *k)
     TRY(check_written(&r));
     static const grad_row overwritten = {.zero = true};
     const grad_row *row = grad_row_of(r.op);
+    if (!row && r.op->own && custom_is_composite(r.op))
+        return custom_run_parts(c, self, k);
     if (!row && r.written && (r.op->flags & OP_NO_GRAD_OUT))
         row = &overwritten;
     if (!row && composite_is(r.op))

@@ -3,7 +3,7 @@
  * A node's memory is a chain of small chunks. Nodes die by a list, not by recursion: a chain of a million of them takes
  * no more stack than one. A leaf knows its accumulator without holding it; a lock stands between a thread that looks it
  * up and one that drops the last reference. */
-#include "host/grad/tape_node.h"
+#include "host/grad/custom.h"
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,6 +115,8 @@ void tape_node_free_saved(tape_node *n)
         drop_saved(&n->u.call.saved[i]);
     for (uint32_t i = 0; i < n->nresults; i++)
         drop_saved(&n->results[i]);
+    if (n->kind == NODE_OP)
+        custom_saved_drop(n->u.call.own);
     if (n->kind == NODE_SCATTER && n->u.view.inner)
         tape_node_free_saved(n->u.view.inner);
     if (n->kind == NODE_FN && !n->freed && n->u.own.fn->release)
@@ -150,6 +152,8 @@ static void destroy(tape_node *n)
     for (uint32_t i = 0; i < n->nresults; i++)
         drop_saved(&n->results[i]);
     hooks_fini(&n->hooks);
+    if (n->kind == NODE_OP)
+        custom_saved_free(n->u.call.own);
     if (n->kind == NODE_FN && n->u.own.fn && n->u.own.fn->destroy)
         n->u.own.fn->destroy(n->u.own.state);
     if (n->kind == NODE_LEAF)

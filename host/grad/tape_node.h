@@ -53,7 +53,7 @@ struct tape_node {
     node_chunk *memory;
     tape_node *next_dead;
     union {
-        struct { const grad_row *row; bp_value *args; saved *saved; uint8_t *needs; } call;
+        struct { const grad_row *row; bp_value *args; saved *saved; uint8_t *needs; struct custom_saved *own; } call;
         struct { const tape_fn *fn; void *state; tensor_meta *inputs; } own;
         struct { bp_tensor *leaf; } leaf;
         /* A view of a base, by its layout; and a write to such a view: `inner` made the new values of it. */
@@ -95,6 +95,8 @@ static inline uint64_t tape_version(const bp_tensor *t)
 /* Copies args into n; tensors become saved values by need: `reads` says which arguments are read as data. */
 bp_status save_args(bp_ctx *c, tape_node *n, const bp_value *args, const formula_reads *reads);
 bp_status save_result(bp_ctx *c, tape_node *n, uint32_t i, bp_tensor *t, bool read);
+/* Input `at`, whose metadata are saved already, is read as data too. */
+bp_status save_input_data(bp_ctx *c, tape_node *n, uint32_t at, bp_tensor *t);
 /* The saved value as a derivative is to see it, owned by the innermost scope: the tensor, or a fake of its metadata. */
 bp_tensor *saved_get(bp_ctx *c, tape_node *n, const saved *s, const char *what, uint32_t result);
 

@@ -62,7 +62,7 @@ static bp_status run_call(bp_ctx *c, tape_node *n, bp_tensor *const *grads, cons
         return ctx_nomem(c);
     memset(results, 0, n->nresults * sizeof *results);
     grad_call g = {.op = n->op, .args = n->u.call.args, .results = results, .grads = grads, .nresults = n->nresults,
-                   .needs = wanted, .out = out, .ninputs = n->ninputs};
+                   .needs = wanted, .out = out, .ninputs = n->ninputs, .own = n->u.call.own};
     bp_status st = unpack(c, n, results);
     if (st == BP_OK)
         st = grad_run(c, n->u.call.row, &g);

@@ -47,7 +47,13 @@ static bp_status save_input(bp_ctx *c, tape_node *n, uint32_t at, bp_tensor *t, 
         return c->diag.code;
     s->kind = SAVED_META;
     s->version = tape_version(t);
-    if (!read)
+    return read ? save_input_data(c, n, at, t) : BP_OK;
+}
+
+bp_status save_input_data(bp_ctx *c, tape_node *n, uint32_t at, bp_tensor *t)
+{
+    saved *s = &n->u.call.saved[at];
+    if (s->kind == SAVED_INPUT)
         return BP_OK;
     if (!(s->t = kept(c, t, &s->meta)))
         return c->diag.code;

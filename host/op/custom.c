@@ -5,7 +5,6 @@
  * operator by fakes; what it returns is metadata for the shape rule. The twin of an operator that writes runs its
  * kernel on copies of what would be written. */
 #include "host/op/library.h"
-#include "host/sym/env.h"
 #include <string.h>
 
 static bool is_twin(const op_row *op)
@@ -476,13 +475,9 @@ bp_dim bp_new_dynamic_size(bp_ctx *c, bp_op_call *k, int64_t min, int64_t max)
                    (long long)max);
     } else if (!k->fake) {
         bp_op_fail(c, k, BP_FAILED_PRECONDITION, "a new dynamic size is asked for outside of a fake");
-    } else if (!sym_current() || !sym_takes_data(sym_current())) {
+    } else {
         bp_op_fail(c, k, BP_FAILED_PRECONDITION, "its sizes depend on data, which fake tensors do not have");
         diag_hint(&c->diag, "set capture_dynamic_output_shape_ops = yes to capture it");
-    } else {
-        sym_symbol s = {.hint = min, .min = min, .max = max < 0 ? INT64_MAX : max, .unbacked = true,
-                        .source = {.at = SYM_NO_SOURCE}};
-        return sym_add_symbol(sym_current(), c, &s);
     }
     return dim_const(0);
 }

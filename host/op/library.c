@@ -80,7 +80,7 @@ static bp_status split_name(bp_ctx *c, const bp_library *lib, const char *name, 
 custom *custom_named(bp_ctx *c, const bp_library *lib, const char *name)
 {
     char ns[96], target[200];
-    const char *rest;
+    const char *rest = NULL;
     if (!ctx_ok(c) || split_name(c, lib, name, ns, sizeof ns, &rest) != BP_OK)
         return NULL;
     const op_row *row = target_of(ns, rest, target, sizeof target) ? custom_by_target(target) : NULL;

@@ -28,6 +28,8 @@ libhost_la_SOURCES += %D%/reference/pointwise_activation.c %D%/reference/pointwi
 libhost_la_SOURCES += %D%/reference/pointwise_compare.c
 libhost_la_SOURCES += %D%/reference/pointwise_math.c %D%/reference/pointwise_special.c %D%/reference/pointwise_ternary.c
 libhost_la_SOURCES += %D%/reference/pointwise_unary.c %D%/reference/pointwise_backward.c
+libhost_la_SOURCES += %D%/library.c %D%/library.h %D%/custom.c %D%/custom_args.c %D%/custom_call.c
+libhost_la_SOURCES += %D%/custom_schema.c %D%/custom_schema.h
 libhost_la_SOURCES += %D%/aten.c %D%/aten.h
 
 # aten.h and the functions behind it come from the rows. The stamp keeps an unchanged header's time, so that a new

@@ -35,7 +35,7 @@ bool node_may_go(const graph_node *n)
 
 bool node_is_pure(const graph_node *n)
 {
-    return n->op == BP_NODE_CALL_FUNCTION && node_may_go(n) && !(n->row && (n->row->flags & OP_ITEM));
+    return n->op == BP_NODE_CALL_FUNCTION && node_may_go(n) && !(n->row && (n->row->flags & (OP_ITEM | OP_CUSTOM)));
 }
 
 /* -- memory -------------------------------------------------------------------------------------------------------- */

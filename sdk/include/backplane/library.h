@@ -213,6 +213,11 @@ static inline bp_value bp_arg_of_list(const bp_value *at, uint32_t n)
 static inline bp_value bp_arg_of_scalar(bp_scalar s)
 {
     bp_value v = {BP_VALUE_NONE, 0, {0}};
+    if (s.sym && s.kind != BP_SCALAR_UNSET && s.kind != BP_SCALAR_INT) { /* of bp_item_sym, under capture */
+        v.kind = BP_VALUE_NODE;
+        v.v.node = s.sym;
+        return v;
+    }
     if (s.kind == BP_SCALAR_BOOL)
         return bp_arg_of_bool(s.v.i != 0);
     if (s.kind == BP_SCALAR_INT) {
