@@ -27,6 +27,7 @@ tests_unit_compile_test_opaque_SOURCES = %D%/unit/compile/test_opaque.c %D%/unit
 unit_tests += %D%/unit/compile/test_numbers
 unit_tests += %D%/unit/compile/test_pains
 unit_tests += %D%/unit/compile/test_pains_calls
+unit_tests += %D%/unit/compile/test_library
 unit_tests += %D%/unit/compile/test_named
 unit_tests += %D%/unit/compile/test_slices
 unit_tests += %D%/unit/compile/test_random
@@ -153,7 +154,8 @@ endif
 TESTS += $(script_tests)
 EXTRA_DIST += $(script_tests) %D%/driver %D%/sum %D%/lib/tap.sh %D%/lib/tap.py %D%/lib/rows.py \
 	%D%/features.py %D%/features.def
-noinst_HEADERS += %D%/unit/grad/fixture.h %D%/lib/blocks.h %D%/lib/check.h %D%/lib/mylib.h %D%/lib/op_text.h %D%/lib/op_world.h \
+noinst_HEADERS += %D%/lib/mylib.h
+noinst_HEADERS += %D%/unit/grad/fixture.h %D%/lib/blocks.h %D%/lib/check.h %D%/lib/op_text.h %D%/lib/op_world.h \
 	%D%/unit/tensor/casts.def %D%/unit/graph/build.h %D%/unit/compile/fixture.h
 
 # Runtimes with a config and a folder of their own: NAME_LDADD = $(world).

@@ -142,8 +142,8 @@ static bool is_among(const bp_op_call *k, const bp_tensor *t, const bp_tensor *e
 static bp_status aliases(bp_ctx *c, const bp_op_call *k, uint32_t i, const char *what)
 {
     ctx_fail(c, BP_INVALID_ARGUMENT,
-             "%s: result %u %s: a result (1) must not also be an input of the operator, and (2) may not alias any input "
-             "or other result", k->of->name, i, what);
+             "%s: result %u %s: a result (1) must not also be an input of the operator, and (2) may not alias any "
+             "input or other result", k->of->name, i, what);
     diag_hint(&c->diag, "return a clone of it: bp_clone(c, x)");
     return c->diag.code;
 }

@@ -335,8 +335,8 @@ static bp_status register_devices(bp_ctx *c, custom *k, const char *devices, cus
 }
 
 /* The whole schema as text, checked. */
-static bp_status make_schema(bp_ctx *c, arena *a, const char *name, const bp_custom_op_options *o, char *ns, size_t cap,
-                             buf *text)
+static bp_status make_schema(bp_ctx *c, arena *a, const char *name, const bp_custom_op_options *o, char *ns,
+                             size_t cap, buf *text)
 {
     const char *colons = name ? strstr(name, "::") : NULL;
     size_t n = colons ? (size_t)(colons - name) : 0;

@@ -209,7 +209,8 @@ static void say_where(bp_ctx *c, const char *what, const char *file, int32_t lin
 static bp_status taken(bp_ctx *c, const custom *k, const custom_reg *there, const char *how)
 {
     ctx_fail(c, BP_ALREADY_EXISTS, "there is already a %s of \"%s\"%s%s", how, k->name,
-             there->what < CUSTOM_COMPOSITE ? " for " : "", there->what < CUSTOM_COMPOSITE ? what_names[there->what] : "");
+             there->what < CUSTOM_COMPOSITE ? " for " : "",
+             there->what < CUSTOM_COMPOSITE ? what_names[there->what] : "");
     say_where(c, "It was registered", there->file, there->line);
     diag_hint(&c->diag, "take it back first, or set allow_override");
     return c->diag.code;
@@ -464,7 +465,8 @@ const char *bp_library_define_at(bp_ctx *c, bp_library *lib, const char *schema_
     if (!ctx_ok(c))
         return NULL;
     if (*how && !conservative && strcmp(how, "FROM_SCHEMA"))
-        ctx_fail(c, BP_INVALID_ARGUMENT, "\"%s\" is no alias analysis, expected \"\", FROM_SCHEMA or CONSERVATIVE", how);
+        ctx_fail(c, BP_INVALID_ARGUMENT, "\"%s\" is no alias analysis, expected \"\", FROM_SCHEMA or CONSERVATIVE",
+                 how);
     else if (!lib || !schema_text)
         ctx_fail(c, BP_INVALID_ARGUMENT, "the %s of a definition is NULL", lib ? "schema" : "library");
     else if (lib->kind == BP_LIBRARY_IMPL)

@@ -1,6 +1,7 @@
 /* The vendor's surface for libabigail, which sees only types that an exported symbol leads to: a symbol for each public
  * struct, and the types of a plugin's own symbols. Compiled with debug information, never run. */
 #include <backplane/backplane.h>
+#include <backplane/library.h>
 #include <backplane/nn.h>
 #include <backplane/plugin.h>
 
@@ -17,6 +18,7 @@ SHOW(bp_complex64);
 SHOW(bp_complex128);
 SHOW(bp_elf_note);
 SHOW(bp_compile_options);
+SHOW(bp_custom_op_options);
 SHOW(bp_callable_stats);
 SHOW(bp_aot_options);
 SHOW(bp_args);

@@ -126,7 +126,7 @@ BP_EXPORT bp_status bp_register_autograd(bp_ctx *c, bp_library *lib, const char 
 BP_EXPORT bp_status bp_register_autocast(bp_ctx *c, bp_library *lib, const char *op, const char *device,
                                          bp_dtype dtype);
 
-/* -- one operator in one call --------------------------------------------------------------------------------------- */
+/* -- one operator in one call -------------------------------------------------------------------------------------- */
 
 typedef struct {
     const char *schema;       /* "(Tensor x, float alpha) -> Tensor"; required */
@@ -162,8 +162,8 @@ BP_EXPORT void bp_op_grad_save(bp_ctx *c, bp_op_grad *g, bp_tensor *t);
 BP_EXPORT void bp_op_grad_set_data(bp_ctx *c, bp_op_grad *g, void *data, void (*destroy)(void *data));
 BP_EXPORT void *bp_op_grad_data(const bp_op_grad *g);
 BP_EXPORT bp_tensor *bp_op_grad_saved(bp_ctx *c, const bp_op_grad *g, uint32_t i);
-/* In backward. An argument that is no tensor, as the forward got it; results' gradients, zeros where none flows; whether
- * the gradient of argument i is asked for at all. */
+/* In backward. An argument that is no tensor, as the forward got it; results' gradients, zeros where none flows;
+ * whether the gradient of argument i is asked for at all. */
 BP_EXPORT const bp_value *bp_op_grad_arg(const bp_op_grad *g, uint32_t i);
 BP_EXPORT uint32_t bp_op_grad_count(const bp_op_grad *g);
 BP_EXPORT bp_tensor *bp_op_grad_of(bp_ctx *c, bp_op_grad *g, uint32_t i);
@@ -202,7 +202,12 @@ BP_EXPORT bp_scalar bp_call_op_number_named(bp_ctx *c, const char *name, const b
 static inline bp_value bp_arg_of_none(void) { bp_value v = {BP_VALUE_NONE, 0, {0}}; return v; }
 static inline bp_value bp_arg_of_dim(bp_dim d) { bp_value v = {BP_VALUE_INT, 0, {0}}; v.v.dim = d; return v; }
 static inline bp_value bp_arg_of_dtype(bp_dtype d) { bp_value v = {BP_VALUE_DTYPE, 0, {0}}; v.v.i = d; return v; }
-static inline bp_value bp_arg_of_device(bp_device d) { bp_value v = {BP_VALUE_DEVICE, 0, {0}}; v.v.device = d; return v; }
+static inline bp_value bp_arg_of_device(bp_device d)
+{
+    bp_value v = {BP_VALUE_DEVICE, 0, {0}};
+    v.v.device = d;
+    return v;
+}
 static inline bp_value bp_arg_of_list(const bp_value *at, uint32_t n)
 {
     bp_value v = {BP_VALUE_LIST, 0, {0}};
