@@ -258,8 +258,8 @@ static void give(bp_ctx *c, bp_op_grad *g, bp_tensor *const *t, uint32_t n, bool
     for (uint32_t i = 0; i < n; i++)
         any |= t[i] != NULL;
     if (any && (!there || (list ? n != there : a->ty.list)))
-        ctx_fail(c, BP_INVALID_ARGUMENT, "the backward of \"%s\" gives %u gradients for argument \"%s\", which takes %s",
-                 g->g->op->own->name, n, a->name, !there ? "none" : a->ty.list ? "one an item" : "one");
+        ctx_fail(c, BP_INVALID_ARGUMENT, "the backward of \"%s\" gives %u gradients for argument \"%s\", which takes "
+                 "%s", g->g->op->own->name, n, a->name, !there ? "none" : a->ty.list ? "one an item" : "one");
     for (uint32_t i = 0; ctx_ok(c) && any && i < n; i++)
         g->g->out[first + i] = t[i];
 }

@@ -265,8 +265,8 @@ static bp_status check_mutated(bp_ctx *c, const schema *s, const char *mutates)
         while (i < s->nargs && !str_is(name, s->args[i].name))
             i++;
         if (name.n && i == s->nargs)
-            return ctx_fail(c, BP_INVALID_ARGUMENT, "\"%.*s\" of mutates_args is no argument of \"%s::%s\"", (int)name.n,
-                            name.s, s->ns, s->name);
+            return ctx_fail(c, BP_INVALID_ARGUMENT, "\"%.*s\" of mutates_args is no argument of \"%s::%s\"",
+                            (int)name.n, name.s, s->ns, s->name);
         if (name.n && s->args[i].ty.type != TYPE_TENSOR)
             return ctx_fail(c, BP_INVALID_ARGUMENT, "\"%.*s\" of mutates_args is no tensor of \"%s::%s\"", (int)name.n,
                             name.s, s->ns, s->name);

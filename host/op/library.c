@@ -1,7 +1,7 @@
 /* The registry of custom operators: libraries, what they define, and what is registered for it.
  *
  * Everything is under one lock. Rows and their names are in an arena of the process; registrations die with their
- * library. The newest registration of a kind counts, so that what an override had replaced counts again when it goes. */
+ * library. The newest registration of a kind counts, so that what an override replaced counts again when it goes. */
 #include "host/op/library.h"
 #include "host/op/custom_schema.h"
 #include "host/op/rows.h"
