@@ -184,13 +184,14 @@ static bool agrees_at(mapping *m, const bp_value *args, const shape_call *sym, c
 static void count(const mapping *m, golden_symbols *seen, uint32_t others)
 {
     uint32_t all = sym_symbol_count(m->s.e), pinned = symbolic_pinned(&m->s);
+    symbolic_runs *runs = &seen->runs[m->numbers];
     seen->others += others;
-    if (m->numbers)
+    runs->none += all == 0;
+    runs->stayed += all && !pinned;
+    runs->in_part += pinned && pinned < all;
+    runs->pinned += all && pinned == all;
+    if (!m->numbers)
         return;
-    seen->none += all == 0;
-    seen->stayed += all && !pinned;
-    seen->in_part += pinned && pinned < all;
-    seen->pinned += all && pinned == all;
     seen->rows[m->row->number].symbols += all;
     seen->rows[m->row->number].pinned += pinned;
 }

@@ -3,12 +3,13 @@
 #define HOST_TOOLS_GOLDEN_SYMBOLS_H
 #include "host/tools/golden_case.h"
 
-/* Of a row's cases: their symbols, and those of which one number is left. */
+/* Of a row's cases, SymInts being symbols too: their symbols, and those of which one number is left. */
 typedef struct { uint32_t symbols, pinned; } symbolic_seen;
+/* Runs without a symbol; those in which all stay symbols, some do, all become numbers. */
+typedef struct { uint64_t none, stayed, in_part, pinned; } symbolic_runs;
 struct golden_symbols {
     symbolic_seen *rows;             /* one an operator */
-    uint64_t none;                   /* cases without a symbol */
-    uint64_t stayed, in_part, pinned; /* with: all stay symbols, some do, all become numbers */
+    symbolic_runs runs[2];           /* with numbers among the arguments, with SymInts as symbols */
     uint64_t others;                 /* other sizes at which rules were compared */
 };
 
