@@ -36,7 +36,6 @@ bp_tensor *part_fail(work *w, const op_row *op, const char *why);       /* NULL,
 bp_tensor *part_cast(work *w, bp_tensor *t, bp_dtype d);                /* t itself where it is of that type already */
 bp_value part_sizes(work *w, const bp_tensor *t);                       /* as an argument */
 int64_t part_dim(work *w, const bp_value *a, uint32_t i, uint32_t rank); /* argument i, wrapped */
-bp_tensor *part_shaped(work *w, bp_tensor *t, uint32_t rank, const bp_dim *sizes);
 bool part_is_empty(const bp_tensor *t);  /* whether some size is 0; what only data tell is not */
 /* Product of the sizes from dimension `from` to before `to`. */
 static inline bp_dim part_count(work *w, const bp_tensor *t, uint32_t from, uint32_t to)

@@ -195,7 +195,7 @@ PART(im2col)
     bp_tensor *t = CALL(index_tensor, T(x), value_list(list, 4)); /* N, C, kh, oh, kw, ow */
     t = t ? compose_permute(w, t, (const int64_t[]){0, 1, 2, 4, 3, 5}) : NULL;
     bp_dim rows[] = {x->sizes[1], kernel[0], kernel[1]};
-    t = part_shaped(w, t, 3, (bp_dim[]){x->sizes[0], dim_product(w->c, rows, 3), dim_product(w->c, count, 2)});
+    t = compose_reshape(w, t, 3, (bp_dim[]){x->sizes[0], dim_product(w->c, rows, 3), dim_product(w->c, count, 2)});
     return batched || !t ? t : CALL(squeeze_dim, T(t), I(0));
 }
 
@@ -228,8 +228,11 @@ PART(multi_margin_loss)
     bp_tensor *x = arg_tensor(a, 0), *target = arg_tensor(a, 1);
     bool vector = x->rank < 2;
     int64_t how = arg_int(w->c, a, 5);
-    x = x->rank == 0 ? compose_reshape(w, x, 2, (const int64_t[]){1, 1}) : vector ? compose_unsqueeze(w, x, 0) : x;
-    target = x ? part_shaped(w, target, 2, (bp_dim[]){x->sizes[0], dim_const(1)}) : NULL;
+    if (x->rank == 0)
+        x = compose_reshape(w, x, 2, (const bp_dim[]){dim_const(1), dim_const(1)});
+    else
+        x = vector ? compose_unsqueeze(w, x, 0) : x;
+    target = x ? compose_reshape(w, target, 2, (bp_dim[]){x->sizes[0], dim_const(1)}) : NULL;
     bp_tensor *own = target ? CALL(gather_default, T(x), I(1), T(target)) : NULL;
     bp_tensor *z = own ? CALL(add_tensor, T(CALL(rsub_scalar, T(own), a[3])), T(x)) : NULL;
     z = z ? CALL(clamp_default, T(z), I(0)) : NULL;
@@ -257,8 +260,8 @@ PARTS(multilabel_margin)
     int64_t how = arg_int(w->c, a, 2);
     bp_dim n = x->rank ? x->sizes[x->rank - 1u] : dim_const(1);
     bp_dim both[] = {x->rank == 2 ? x->sizes[0] : dim_const(1), n};
-    x = part_shaped(w, x, 2, both);
-    bp_tensor *all = part_shaped(w, target, 2, both), *count = count_to(w, n);
+    x = compose_reshape(w, x, 2, both);
+    bp_tensor *all = compose_reshape(w, target, 2, both), *count = count_to(w, n);
     bp_tensor *end = choose(w, CALL(eq_scalar, T(all), I(-1)), T(count), D(n));
     end = end ? CALL(amin_default, T(end), INTS(-1), B(true)) : NULL;
     bp_tensor *used = end ? CALL(lt_tensor, T(count), T(end)) : NULL;

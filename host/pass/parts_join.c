@@ -7,7 +7,7 @@
 static bp_tensor *lifted(work *w, char kind, bp_tensor *t)
 {
     if (kind == 'c')
-        return t->rank > 1 ? t : part_shaped(w, t, 2, (bp_dim[]){tensor_numel(w->c, t), dim_const(1)});
+        return t->rank > 1 ? t : compose_reshape(w, t, 2, (bp_dim[]){tensor_numel(w->c, t), dim_const(1)});
     return kind == 'h' ? CALL(atleast_1d_default, T(t)) : kind == 'd' ? CALL(atleast_3d_default, T(t))
                                                                       : CALL(atleast_2d_default, T(t));
 }

@@ -11,7 +11,7 @@ static bp_tensor *expanded_batch(work *w, bp_tensor *t, uint32_t rank, const bp_
     memcpy(sizes, batch, rank * sizeof *sizes);
     memcpy(sizes + rank, last, 2 * sizeof *sizes);
     bp_tensor *wide = CALL(expand_default, T(t), value_dims(w->c, sizes, rank + 2));
-    return rank == 1 ? wide : part_shaped(w, wide, 3, flat);
+    return rank == 1 ? wide : compose_reshape(w, wide, 3, flat);
 }
 
 /* Two batches of matrices, broadcast: one bmm. */
@@ -32,7 +32,7 @@ static bp_tensor *batched(work *w, bp_tensor *x, bp_tensor *y)
 static bp_tensor *rows_of(work *w, bp_tensor *x)
 {
     uint32_t last = x->rank - 1u;
-    return part_shaped(w, x, 2, (const bp_dim[]){part_count(w, x, 0, last), x->sizes[last]});
+    return compose_reshape(w, x, 2, (const bp_dim[]){part_count(w, x, 0, last), x->sizes[last]});
 }
 
 /* x of many dimensions by a matrix or vector y: the rows of all of x at once. */
@@ -116,9 +116,9 @@ PART(kron)
         left[2 * d + 1] = right[2 * d] = one;
         out[d] = dim_mul(w->c, left[2 * d], right[2 * d + 1]);
     }
-    bp_tensor *both = compose_two(w, ROW_mul_tensor, part_shaped(w, x, 2 * rank, left),
-                                  part_shaped(w, y, 2 * rank, right));
-    return both ? part_shaped(w, both, rank, out) : NULL;
+    bp_tensor *both = compose_two(w, ROW_mul_tensor, compose_reshape(w, x, 2 * rank, left),
+                                  compose_reshape(w, y, 2 * rank, right));
+    return both ? compose_reshape(w, both, rank, out) : NULL;
 }
 
 PART(cross)

@@ -263,7 +263,7 @@ PART(channel_shuffle)
     sizes[1] = groups;
     sizes[2] = dim_is(groups, 0) ? groups : dim_floordiv(w->c, x->sizes[1], groups);
     memcpy(sizes + 3, x->sizes + 2, (x->rank - 2u) * sizeof *sizes);
-    bp_tensor *t = part_shaped(w, x, x->rank + 1u, sizes);
+    bp_tensor *t = compose_reshape(w, x, x->rank + 1u, sizes);
     t = t ? copied(w, CALL(transpose_int, T(t), I(1), I(2))) : NULL;
     return t ? CALL(view_default, T(t), part_sizes(w, x)) : NULL;
 }
@@ -291,7 +291,7 @@ PART(pixel_shuffle)
         order[b + i] = b + moves[back][i];
     }
     memcpy(out + b, last[back], sizeof last[back]);
-    bp_tensor *t = part_shaped(w, x, b + 5, split);
+    bp_tensor *t = compose_reshape(w, x, b + 5, split);
     t = copied(w, compose_permute(w, t, order));
     return t ? CALL(view_default, T(t), value_dims(w->c, out, b + 3)) : NULL;
 }
@@ -344,8 +344,8 @@ PART(diagonal_scatter)
     bp_dim shape[2][TENSOR_MAX_RANK], one = dim_const(1);
     for (uint32_t d = 0; d < x->rank; d++)
         shape[0][d] = d == i ? m[0] : one, shape[1][d] = d == j ? m[1] : one;
-    rows = part_shaped(w, rows, x->rank, shape[0]);
-    columns = part_shaped(w, columns, x->rank, shape[1]);
+    rows = compose_reshape(w, rows, x->rank, shape[0]);
+    columns = compose_reshape(w, columns, x->rank, shape[1]);
     bp_tensor *on = rows && columns ? CALL(eq_scalar, T(CALL(sub_tensor, T(columns), T(rows))), I(offset)) : NULL;
     return wide ? choose(w, on, T(wide), a[0]) : NULL;
 }

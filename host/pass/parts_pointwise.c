@@ -17,11 +17,6 @@ bp_tensor *part_cast(work *w, bp_tensor *t, bp_dtype d)
     return !t || d == BP_DTYPE_UNSET || t->dtype == d ? t : CALL(private_to_copy_default, T(t), value_dtype(d));
 }
 
-bp_tensor *part_shaped(work *w, bp_tensor *t, uint32_t rank, const bp_dim *sizes)
-{
-    return t && work_ok(w) ? CALL(reshape_default, T(t), value_dims(w->c, sizes, rank)) : NULL;
-}
-
 bool part_is_empty(const bp_tensor *t)
 {
     bool empty = false;
@@ -103,7 +98,7 @@ PART(prelu)
         return CALL(private_prelu_kernel_default, a[0], T(weight));
     for (uint32_t d = 0; d < x->rank; d++)
         sizes[d] = d == (x->rank > 1) ? weight->sizes[0] : dim_const(1);
-    return CALL(private_prelu_kernel_default, a[0], T(part_shaped(w, weight, x->rank, sizes)));
+    return CALL(private_prelu_kernel_default, a[0], T(compose_reshape(w, weight, x->rank, sizes)));
 }
 
 /* A number as it is, a tensor as float64 or complex128. */
@@ -183,7 +178,7 @@ PART(quantile)
     bp_tensor *x = arg_tensor(a, Q_SELF), *q = shares_of(w, a);
     bool whole = arg_is_none(a, Q_DIM);
     int64_t dim = whole ? 0 : part_dim(w, a, Q_DIM, x->rank);
-    bp_tensor *rows = whole || !x->rank ? compose_reshape(w, x, 1, (const int64_t[]){-1})
+    bp_tensor *rows = whole || !x->rank ? compose_reshape(w, x, 1, (const bp_dim[]){dim_const(-1)})
                                         : CALL(movedim_int, T(x), I(dim), I(-1));
     if (!rows || !q)
         return NULL;

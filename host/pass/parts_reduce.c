@@ -242,7 +242,7 @@ static bp_tensor *channels(work *w, bp_tensor *t, uint32_t rank)
     bp_dim sizes[TENSOR_MAX_RANK];
     for (uint32_t d = 0; t && d < rank; d++)
         sizes[d] = d == 1 ? t->sizes[0] : dim_const(1);
-    return t ? part_shaped(w, t, rank, sizes) : NULL;
+    return t ? compose_reshape(w, t, rank, sizes) : NULL;
 }
 
 PARTS(batch_norm_backward)
@@ -395,7 +395,7 @@ static bp_tensor *weights_along(work *w, bp_tensor *weight, uint32_t rank, int64
     bp_dim sizes[TENSOR_MAX_RANK];
     for (uint32_t d = 0; d < rank; d++)
         sizes[d] = d == dim ? weight->sizes[0] : dim_const(1);
-    return part_shaped(w, weight, rank, sizes);
+    return compose_reshape(w, weight, rank, sizes);
 }
 
 /* self, target, weight, reduction, ignore_index */

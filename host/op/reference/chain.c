@@ -71,7 +71,7 @@ static bp_tensor *body_multi_dot(work *w, const op_row *op, const bp_value *args
 {
     uint32_t n = arg_list_len(args, 0), rank = 0;
     bp_tensor *ops[CHAIN_MAX];
-    int64_t sizes[2];
+    bp_dim sizes[2];
     if (n < 2 || n > CHAIN_MAX / 2) {
         op_fail(w->c, op, BP_INVALID_ARGUMENT, "%u factors: there must be 2 to %d", n, CHAIN_MAX / 2);
         return NULL;
@@ -88,9 +88,9 @@ static bp_tensor *body_multi_dot(work *w, const op_row *op, const bp_value *args
         if (!ops[i])
             return NULL;
         if (i == 0 && !vector)
-            sizes[rank++] = tensor_dim(ops[0], 0);
+            sizes[rank++] = ops[0]->sizes[0];
         if (i == n - 1 && !vector)
-            sizes[rank++] = tensor_dim(ops[i], 1);
+            sizes[rank++] = ops[i]->sizes[1];
     }
     return compose_reshape(w, multiply_all(w, ops, n), rank, sizes);
 }
@@ -102,18 +102,15 @@ COMPOSED(multi_dot)
 /* Unit matrices of t's sizes and type. */
 static bp_tensor *units(work *w, const bp_tensor *t)
 {
-    int64_t sizes[TENSOR_MAX_RANK];
-    for (uint32_t d = 0; d < t->rank; d++)
-        sizes[d] = tensor_dim(t, d);
-    bp_tensor *one = CALL(eye_default, I(sizes[t->rank - 1]), value_dtype((bp_dtype)t->dtype));
-    return one ? CALL(expand_default, T(one), value_ints(w->c, sizes, t->rank)) : NULL;
+    bp_tensor *one = CALL(eye_default, value_dim(t->sizes[t->rank - 1u]), value_dtype((bp_dtype)t->dtype));
+    return one ? CALL(expand_default, T(one), value_dims(w->c, t->sizes, t->rank)) : NULL;
 }
 
 static bp_tensor *body_matrix_power(work *w, const op_row *op, const bp_value *args)
 {
     bp_tensor *self = arg_tensor(args, 0), *square = self, *result = NULL;
     int64_t n = arg_int(w->c, args, 1);
-    if (self->rank < 2 || tensor_dim(self, self->rank - 1u) != tensor_dim(self, self->rank - 2u)) {
+    if (self->rank < 2 || !dim_eq(self->sizes[self->rank - 1u], self->sizes[self->rank - 2u])) {
         char sizes[256];
         op_fail(w->c, op, BP_INVALID_ARGUMENT, "argument \"self\" must be square matrices, and has sizes %s",
                 sizes_text(sizes, sizeof sizes, self->rank, self->sizes));
@@ -176,7 +173,7 @@ static bp_tensor *expand_at(work *w, bp_tensor *t, const bp_value *args, uint32_
 static bp_tensor *slice_at(work *w, bp_tensor *t, int64_t dim, int64_t k)
 {
     bp_value args[] = {value_tensor(t), value_int(dim), value_int(k), value_int(k + 1)};
-    return t && tensor_dim(t, (uint32_t)dim) != 1 ? work_call(w, ROW_slice_tensor, 4, args) : t;
+    return t && !dim_is(t->sizes[dim], 1) ? work_call(w, ROW_slice_tensor, 4, args) : t;
 }
 
 /* i1 i2 i3, all expanded to one rank; which dimensions are summed, with the third factor or before it. */
@@ -203,11 +200,11 @@ static bool read_form(work *w, const op_row *op, const bp_value *args, form *f)
     return work_ok(w);
 }
 
-static bp_tensor *zeros_of(work *w, const bp_tensor *t, uint32_t rank, const int64_t *sizes)
+static bp_tensor *zeros_of(work *w, const bp_tensor *t, uint32_t rank, const bp_dim *sizes)
 {
     if (!work_ok(w))
         return NULL;
-    bp_value args[] = {value_ints(w->c, sizes, rank), value_dtype(t->dtype)};
+    bp_value args[] = {value_dims(w->c, sizes, rank), value_dtype(t->dtype)};
     return work_call(w, ROW_zeros_default, 2, args);
 }
 
@@ -216,19 +213,20 @@ static bp_tensor *body_trilinear(work *w, const op_row *op, const bp_value *args
 {
     form f;
     bp_tensor *total = NULL;
-    int64_t sizes[TENSOR_MAX_RANK], n = 1;
+    bp_dim sizes[TENSOR_MAX_RANK];
+    int64_t n = 1;
     uint32_t rank = 0;
     if (!read_form(w, op, args, &f))
         return NULL;
     uint32_t d = (uint32_t)f.unroll;
     for (uint32_t i = 0; i < 3; i++)
-        n = tensor_dim(f.t[i], d) == 1 ? n : tensor_dim(f.t[i], d);
+        n = dim_is(f.t[i]->sizes[d], 1) ? n : tensor_dim(f.t[i], d); /* a number: a step for each */
     for (uint32_t k = 0; k < f.rank; k++) {
         if (f.sum >> k & 1)
             continue;
-        sizes[rank] = 1;
+        sizes[rank] = dim_const(1);
         for (uint32_t i = 0; i < 3; i++)
-            sizes[rank] = tensor_dim(f.t[i], k) == 1 ? sizes[rank] : tensor_dim(f.t[i], k);
+            sizes[rank] = dim_is(f.t[i]->sizes[k], 1) ? sizes[rank] : f.t[i]->sizes[k];
         rank++;
     }
     for (int64_t k = 0; work_ok(w) && k < n; k++) {
@@ -249,21 +247,21 @@ COMPOSED(trilinear)
 static bp_tensor *body_bilinear(work *w, const op_row *op, const bp_value *args)
 {
     bp_tensor *a = arg_tensor(args, 0), *b = arg_tensor(args, 1), *weight = arg_tensor(args, 2);
-    int64_t sizes[TENSOR_MAX_RANK], rows = 1;
+    bp_dim sizes[TENSOR_MAX_RANK], rows = dim_const(1);
     bool fits = a->rank > 0 && a->rank == b->rank && weight->rank == 3;
     for (uint32_t d = 0; fits && d + 1 < a->rank; d++) {
-        fits = tensor_dim(a, d) == tensor_dim(b, d);
-        sizes[d] = tensor_dim(a, d);
-        rows *= sizes[d];
+        fits = dim_eq(a->sizes[d], b->sizes[d]);
+        sizes[d] = a->sizes[d];
+        rows = dim_mul(w->c, rows, sizes[d]);
     }
     uint32_t last = fits ? a->rank - 1u : 0;
-    if (!fits || tensor_dim(a, last) != tensor_dim(weight, 1) || tensor_dim(b, last) != tensor_dim(weight, 2)) {
+    if (!fits || !dim_eq(a->sizes[last], weight->sizes[1]) || !dim_eq(b->sizes[last], weight->sizes[2])) {
         op_fail(w->c, op, BP_INVALID_ARGUMENT, "the inputs must differ in their last size only, and fit the weight's");
         return NULL;
     }
-    sizes[last] = tensor_dim(weight, 0);
-    a = compose_reshape(w, a, 2, (int64_t[]){rows, tensor_dim(a, last)});
-    b = compose_reshape(w, b, 2, (int64_t[]){rows, tensor_dim(b, last)});
+    sizes[last] = weight->sizes[0];
+    a = compose_reshape(w, a, 2, (bp_dim[]){rows, a->sizes[last]});
+    b = compose_reshape(w, b, 2, (bp_dim[]){rows, b->sizes[last]});
     if (!work_ok(w))
         return NULL;
     bp_value form_args[] = {value_tensor(a), value_tensor(weight), value_tensor(b),

@@ -140,11 +140,11 @@ bp_tensor *compose_permute(work *w, bp_tensor *t, const int64_t *order)
     return work_call(w, ROW_permute_default, 2, args);
 }
 
-bp_tensor *compose_reshape(work *w, bp_tensor *t, uint32_t rank, const int64_t *sizes)
+bp_tensor *compose_reshape(work *w, bp_tensor *t, uint32_t rank, const bp_dim *sizes)
 {
     if (!t || !work_ok(w))
         return NULL;
-    bp_value args[] = {value_tensor(t), value_ints(w->c, sizes, rank)};
+    bp_value args[] = {value_tensor(t), value_dims(w->c, sizes, rank)};
     return work_call(w, ROW_reshape_default, 2, args);
 }
 
@@ -171,18 +171,24 @@ bp_tensor *compose_two(work *w, uint32_t row, bp_tensor *a, bp_tensor *b)
 /* The dimensions of a sum of products by what they are: of both factors, of one, or summed. */
 typedef struct {
     uint32_t n[4];
-    int64_t dims[4][TENSOR_MAX_RANK], size[4];
+    int64_t dims[4][TENSOR_MAX_RANK];
+    bp_dim size[4];
 } sorted_dims;
 enum { DIM_BOTH, DIM_LEFT, DIM_SUM, DIM_RIGHT };
 
-static sorted_dims sort_dims(const bp_tensor *a, const bp_tensor *b, uint64_t sum)
+static bool is_one(const bp_tensor *t, uint32_t d)
 {
-    sorted_dims s = {.size = {1, 1, 1, 1}};
+    return dim_is(t->sizes[d], 1);
+}
+
+static sorted_dims sort_dims(bp_ctx *c, const bp_tensor *a, const bp_tensor *b, uint64_t sum)
+{
+    sorted_dims s = {.size = {dim_const(1), dim_const(1), dim_const(1), dim_const(1)}};
     for (uint32_t d = 0; d < a->rank; d++) {
-        bool in_a = tensor_dim(a, d) != 1, in_b = tensor_dim(b, d) != 1;
+        bool in_a = !is_one(a, d), in_b = !is_one(b, d);
         uint32_t kind = sum >> d & 1 ? DIM_SUM : in_a && in_b ? DIM_BOTH : in_a ? DIM_LEFT : DIM_RIGHT;
         s.dims[kind][s.n[kind]++] = d;
-        s.size[kind] *= kind == DIM_RIGHT ? tensor_dim(b, d) : tensor_dim(a, d);
+        s.size[kind] = dim_mul(c, s.size[kind], kind == DIM_RIGHT ? b->sizes[d] : a->sizes[d]);
     }
     return s;
 }
@@ -200,7 +206,7 @@ static bp_tensor *sum_alone(work *w, bp_tensor *t, const bp_tensor *other, uint6
 {
     for (uint32_t d = 0; t && d < t->rank; d++) {
         int64_t dim = d;
-        if ((sum >> d & 1) && tensor_dim(t, d) != 1 && tensor_dim(other, d) == 1)
+        if ((sum >> d & 1) && !is_one(t, d) && is_one(other, d))
             t = compose_sum(w, t, 1, &dim, true);
     }
     return t;
@@ -218,31 +224,31 @@ bp_tensor *compose_sumproduct(work *w, bp_tensor *a, bp_tensor *b, uint64_t sum)
 {
     static const uint32_t OF_A[] = {DIM_BOTH, DIM_LEFT, DIM_SUM, DIM_RIGHT};
     static const uint32_t OF_B[] = {DIM_BOTH, DIM_SUM, DIM_RIGHT, DIM_LEFT};
-    int64_t order[TENSOR_MAX_RANK], sizes[TENSOR_MAX_RANK], back[TENSOR_MAX_RANK];
+    int64_t order[TENSOR_MAX_RANK], back[TENSOR_MAX_RANK];
+    bp_dim sizes[TENSOR_MAX_RANK];
     if (!a || !b || sum == 0)
         return compose_two(w, ROW_mul_tensor, a, b);
     bp_tensor *left = sum_alone(w, a, b, sum), *right = sum_alone(w, b, a, sum);
     if (!left || !right)
         return NULL;
-    sorted_dims s = sort_dims(left, right, sum);
+    sorted_dims s = sort_dims(w->c, left, right, sum);
     if (right_comes_first(&s)) {
         bp_tensor *swap = left;
         left = right, right = swap, b = a;
-        s = sort_dims(left, right, sum);
+        s = sort_dims(w->c, left, right, sum);
     }
     uint32_t rank = left->rank;
     order_dims(&s, OF_B, order);
     right = compose_reshape(w, compose_permute(w, right, order), 3,
-                            (int64_t[]){s.size[DIM_BOTH], s.size[DIM_SUM], s.size[DIM_RIGHT]});
+                            (bp_dim[]){s.size[DIM_BOTH], s.size[DIM_SUM], s.size[DIM_RIGHT]});
     order_dims(&s, OF_A, order);
     for (uint32_t i = 0; i < rank; i++) {
-        int64_t d = order[i];
-        sizes[i] = sum >> d & 1 ? 1 : tensor_dim(left, (uint32_t)d) != 1 ? tensor_dim(left, (uint32_t)d)
-                                                                         : tensor_dim(b, (uint32_t)d);
+        uint32_t d = (uint32_t)order[i];
+        sizes[i] = sum >> d & 1 ? dim_const(1) : is_one(left, d) ? b->sizes[d] : left->sizes[d];
         back[d] = i;
     }
     left = compose_reshape(w, compose_permute(w, left, order), 3,
-                           (int64_t[]){s.size[DIM_BOTH], s.size[DIM_LEFT], s.size[DIM_SUM]});
+                           (bp_dim[]){s.size[DIM_BOTH], s.size[DIM_LEFT], s.size[DIM_SUM]});
     bp_tensor *product = compose_two(w, ROW_bmm_default, left, right);
     return compose_permute(w, compose_reshape(w, product, rank, sizes), back);
 }

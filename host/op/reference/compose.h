@@ -22,7 +22,7 @@ bp_tensor *compose_parts(bp_ctx *c, const op_row *op, const bp_value *args, comp
 
 /* -- steps that bodies share; a NULL tensor gives NULL -- */
 bp_tensor *compose_permute(work *w, bp_tensor *t, const int64_t *order);
-bp_tensor *compose_reshape(work *w, bp_tensor *t, uint32_t rank, const int64_t *sizes);
+bp_tensor *compose_reshape(work *w, bp_tensor *t, uint32_t rank, const bp_dim *sizes);
 bp_tensor *compose_unsqueeze(work *w, bp_tensor *t, int64_t dim);
 /* The sum over some dimensions, which stay with size 1 if keep. */
 bp_tensor *compose_sum(work *w, bp_tensor *t, uint32_t n, const int64_t *dims, bool keep);

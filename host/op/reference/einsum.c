@@ -129,7 +129,7 @@ static bp_status place_labels(work *w, const op_row *op, const char *text, equat
 static bp_tensor *take_diagonal(work *w, const op_row *op, const char *text, bp_tensor *t, int64_t first,
                                 int64_t second)
 {
-    if (t && tensor_dim(t, (uint32_t)first) != tensor_dim(t, (uint32_t)second)) {
+    if (t && !dim_eq(t->sizes[first], t->sizes[second])) {
         bad(w, op, text, "a repeated label has two sizes");
         return NULL;
     }
@@ -174,15 +174,15 @@ static bp_status count_dims(work *w, const op_row *op, const char *text, const e
                             uint32_t *count)
 {
     for (uint32_t d = 0; d < e->rank; d++) {
-        int64_t size = 1;
+        bp_dim size = dim_const(1);
         count[d] = 0;
         for (uint32_t i = 0; i < e->nops; i++) {
-            int64_t n = tensor_dim(ops[i], d);
-            if (n == 1)
+            bp_dim n = ops[i]->sizes[d];
+            if (dim_is(n, 1))
                 continue;
-            if (size != 1 && n != size)
+            if (count[d] && !dim_eq(n, size))
                 return op_fail(w->c, op, BP_INVALID_ARGUMENT, "equation \"%s\": a label has sizes %lld and %lld", text,
-                               (long long)size, (long long)n);
+                               (long long)dim_hint(size), (long long)dim_hint(n));
             size = n;
             count[d]++;
         }
@@ -197,7 +197,7 @@ static bp_tensor *contract(work *w, const equation *e, bp_tensor *a, bp_tensor *
     uint32_t na = 0, nb = 0;
     uint64_t sum = 0;
     for (uint32_t d = e->nout; d < e->rank; d++) {
-        bool in_a = tensor_dim(a, d) != 1, in_b = tensor_dim(b, d) != 1;
+        bool in_a = !dim_is(a->sizes[d], 1), in_b = !dim_is(b->sizes[d], 1);
         if (in_a && in_b && --count[d] == 1)
             sum |= 1ull << d, count[d] = 0;
         else if (in_a && !in_b && count[d] == 1)
@@ -234,10 +234,7 @@ static bp_tensor *body_einsum(work *w, const op_row *op, const bp_value *args)
         rest[d - e.nout] = d;
     if (n == 1)
         return compose_sum(w, t, e.rank - e.nout, rest, false);
-    int64_t sizes[TENSOR_MAX_RANK];
-    for (uint32_t d = 0; t && d < e.nout; d++)
-        sizes[d] = tensor_dim(t, d);
-    return e.rank > e.nout ? compose_reshape(w, t, e.nout, sizes) : t;
+    return e.rank > e.nout && t ? compose_reshape(w, t, e.nout, t->sizes) : t;
 }
 
 COMPOSED(einsum)
@@ -245,32 +242,34 @@ COMPOSED(einsum)
 /* -- tensordot -- */
 
 /* t with the dimensions in `chosen` behind (or in front of) the others, as a matrix. */
-static bp_tensor *as_matrix(work *w, bp_tensor *t, const int64_t *chosen, uint32_t n, bool behind, int64_t *rest,
+static bp_tensor *as_matrix(work *w, bp_tensor *t, const int64_t *chosen, uint32_t n, bool behind, bp_dim *rest,
                             uint32_t *nrest)
 {
-    int64_t order[TENSOR_MAX_RANK], inner = 1, outer = 1;
+    int64_t order[TENSOR_MAX_RANK];
+    bp_dim inner = dim_const(1), outer = inner;
     uint64_t taken = 0;
     uint32_t others = 0;
     for (uint32_t i = 0; i < n; i++)
-        taken |= 1ull << chosen[i], inner *= tensor_dim(t, (uint32_t)chosen[i]);
+        taken |= 1ull << chosen[i], inner = dim_mul(w->c, inner, t->sizes[chosen[i]]);
     for (uint32_t d = 0; d < t->rank; d++) {
         if (taken >> d & 1)
             continue;
         order[(behind ? 0 : n) + others++] = d;
-        outer *= tensor_dim(t, d);
-        rest[(*nrest)++] = tensor_dim(t, d);
+        outer = dim_mul(w->c, outer, t->sizes[d]);
+        rest[(*nrest)++] = t->sizes[d];
     }
     for (uint32_t i = 0; i < n; i++)
         order[(behind ? others : 0) + i] = chosen[i];
     return compose_reshape(w, compose_permute(w, t, order), 2,
-                           (int64_t[]){behind ? outer : inner, behind ? inner : outer});
+                           (bp_dim[]){behind ? outer : inner, behind ? inner : outer});
 }
 
 static bp_tensor *body_tensordot(work *w, const op_row *op, const bp_value *args)
 {
     bp_tensor *a = arg_tensor(args, 0), *b = arg_tensor(args, 1);
     uint32_t n = arg_list_len(args, 2), nrest = 0;
-    int64_t in_a[TENSOR_MAX_RANK], in_b[TENSOR_MAX_RANK], rest[2 * TENSOR_MAX_RANK];
+    int64_t in_a[TENSOR_MAX_RANK], in_b[TENSOR_MAX_RANK];
+    bp_dim rest[2 * TENSOR_MAX_RANK];
     if (n != arg_list_len(args, 3) || n > TENSOR_MAX_RANK) {
         op_fail(w->c, op, BP_INVALID_ARGUMENT, "%u and %u dimensions to be summed", n, arg_list_len(args, 3));
         return NULL;
@@ -280,13 +279,14 @@ static bp_tensor *body_tensordot(work *w, const op_row *op, const bp_value *args
         in_b[i] = layout_wrap_dim(w->c, arg_list_dim(args, 3, i).value, b->rank);
         if (!work_ok(w))
             return NULL;
-        int64_t x = tensor_dim(a, (uint32_t)in_a[i]), y = tensor_dim(b, (uint32_t)in_b[i]);
-        if (x != y && x != 1 && y != 1)
+        bp_dim x = a->sizes[in_a[i]], y = b->sizes[in_b[i]];
+        bool one_x = dim_is(x, 1), one_y = dim_is(y, 1);
+        if (!one_x && !one_y && !dim_eq(x, y))
             op_fail(w->c, op, BP_INVALID_ARGUMENT, "dimensions of sizes %lld and %lld cannot be summed together",
-                    (long long)x, (long long)y);
-        else if (y == 1)
+                    (long long)dim_hint(x), (long long)dim_hint(y));
+        else if (one_y)
             a = compose_sum(w, a, 1, &in_a[i], true);
-        else if (x == 1)
+        else if (one_x)
             b = compose_sum(w, b, 1, &in_b[i], true);
     }
     if (!a || !b || !work_ok(w))

@@ -66,13 +66,13 @@ static bp_tensor *full_window(work *w, const frames *f, bp_dtype d)
 /* The signal with a margin of half a transform on both sides. */
 static bp_tensor *centered(work *w, bp_tensor *t, int64_t margin, const char *mode)
 {
-    int64_t batch = tensor_dim(t, 0), length = tensor_dim(t, 1);
-    bp_tensor *image = compose_reshape(w, t, 3, (const int64_t[]){1, batch, length});
+    bp_dim batch = t->sizes[0];
+    bp_tensor *image = compose_reshape(w, t, 3, (const bp_dim[]){dim_const(1), t->sizes[0], t->sizes[1]});
     if (!image)
         return NULL;
     bp_value margins = value_ints(w->c, (const int64_t[]){margin, margin}, 2);
     bp_tensor *wide = CALL(pad_default, T(image), margins, value_str(mode));
-    return wide ? compose_reshape(w, wide, 2, (const int64_t[]){batch, tensor_dim(wide, 2)}) : NULL;
+    return wide ? compose_reshape(w, wide, 2, (const bp_dim[]){batch, wide->sizes[2]}) : NULL;
 }
 
 /* The signal as batch x frames x points. */

@@ -9,12 +9,9 @@ static bp_tensor *refuse(work *w, const op_row *op, const char *why)
     return NULL;
 }
 
-static int64_t product(const bp_tensor *t, uint32_t first, uint32_t end)
+static bp_dim product(work *w, const bp_tensor *t, uint32_t first, uint32_t end)
 {
-    int64_t n = 1;
-    for (uint32_t d = first; d < end; d++)
-        n *= tensor_dim(t, d);
-    return n;
+    return dim_product(w->c, t->sizes + first, end - first);
 }
 
 /* -- tensors as linear maps ---------------------------------------------------------------------------------------- */
@@ -22,18 +19,19 @@ static int64_t product(const bp_tensor *t, uint32_t first, uint32_t end)
 static bp_tensor *body_tensorinv(work *w, const op_row *op, const bp_value *args)
 {
     bp_tensor *t = arg_tensor(args, 0);
-    int64_t ind = arg_int(w->c, args, 1), sizes[TENSOR_MAX_RANK];
+    int64_t ind = arg_int(w->c, args, 1);
+    bp_dim sizes[TENSOR_MAX_RANK];
     if (ind <= 0 || ind > t->rank)
         return refuse(w, op, "argument \"ind\" must be positive, and at most the number of dimensions");
     uint32_t first = (uint32_t)ind, n = 0;
-    int64_t rows = product(t, 0, first), columns = product(t, first, t->rank);
-    if (rows != columns)
+    bp_dim rows = product(w, t, 0, first), columns = product(w, t, first, t->rank);
+    if (!dim_eq(rows, columns))
         return refuse(w, op, "the sizes before \"ind\" must have the product of those from it on");
     for (uint32_t d = first; d < t->rank; d++)
-        sizes[n++] = tensor_dim(t, d);
+        sizes[n++] = t->sizes[d];
     for (uint32_t d = 0; d < first; d++)
-        sizes[n++] = tensor_dim(t, d);
-    bp_tensor *matrix = compose_reshape(w, t, 2, (const int64_t[]){rows, columns});
+        sizes[n++] = t->sizes[d];
+    bp_tensor *matrix = compose_reshape(w, t, 2, (const bp_dim[]){rows, columns});
     bp_tensor *inverse = matrix ? CALL(linalg_inv_default, T(matrix)) : NULL;
     return compose_reshape(w, inverse, t->rank, sizes);
 }
@@ -64,17 +62,17 @@ static bp_tensor *moved_last(work *w, const op_row *op, const bp_value *args, ui
 static bp_tensor *body_tensorsolve(work *w, const op_row *op, const bp_value *args)
 {
     bp_tensor *t = moved_last(w, op, args, 2), *b = arg_tensor(args, 1);
-    int64_t sizes[TENSOR_MAX_RANK];
+    bp_dim sizes[TENSOR_MAX_RANK];
     if (!t)
         return NULL;
     if (b->rank > t->rank)
         return refuse(w, op, "argument \"other\" has more dimensions than \"self\"");
-    int64_t unknowns = product(t, b->rank, t->rank), equations = product(b, 0, b->rank);
-    if (unknowns != equations || product(t, 0, t->rank) != unknowns * equations)
+    bp_dim unknowns = product(w, t, b->rank, t->rank), equations = product(w, b, 0, b->rank);
+    if (!dim_eq(unknowns, equations) || !dim_eq(product(w, t, 0, t->rank), dim_mul(w->c, unknowns, equations)))
         return refuse(w, op, "the sizes of \"self\" behind those of \"other\" must have the product of those");
     for (uint32_t d = b->rank; d < t->rank; d++)
-        sizes[d - b->rank] = tensor_dim(t, d);
-    bp_tensor *matrix = compose_reshape(w, t, 2, (const int64_t[]){unknowns, unknowns});
+        sizes[d - b->rank] = t->sizes[d];
+    bp_tensor *matrix = compose_reshape(w, t, 2, (const bp_dim[]){unknowns, unknowns});
     bp_tensor *right = compose_reshape(w, b, 1, &unknowns);
     bp_tensor *x = compose_two(w, ROW_linalg_solve_default, matrix, right);
     return compose_reshape(w, x, (uint32_t)(t->rank - b->rank), sizes);

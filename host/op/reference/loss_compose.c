@@ -67,27 +67,37 @@ COMPOSED(entropy_with_logits)
 /* weight as a tensor that broadcasts along the classes. */
 static bp_tensor *along_classes(work *w, bp_tensor *weight, uint32_t rank)
 {
-    int64_t sizes[TENSOR_MAX_RANK];
+    bp_dim sizes[TENSOR_MAX_RANK];
     for (uint32_t d = 0; d < rank; d++)
-        sizes[d] = d == (rank == 1 ? 0 : 1) ? tensor_dim(weight, 0) : 1;
+        sizes[d] = d == (rank == 1 ? 0 : 1) ? weight->sizes[0] : dim_const(1);
     return compose_reshape(w, weight, rank, sizes);
+}
+
+/* All sizes but that of the classes, multiplied. */
+static bp_dim samples_of(work *w, const bp_tensor *x, int64_t dim)
+{
+    bp_dim n = dim_const(1);
+    for (uint32_t d = 0; d < x->rank; d++)
+        n = d == dim ? n : dim_mul(w->c, n, x->sizes[d]);
+    return n;
 }
 
 /* Targets are probabilities. */
 static bp_tensor *soft_entropy(work *w, const bp_value *a, bp_tensor *logs, int64_t dim)
 {
     bp_tensor *x = arg_tensor(a, 0), *target = arg_tensor(a, 1), *weight = arg_tensor(a, 2);
-    int64_t classes = tensor_dim(x, (uint32_t)dim), how = arg_int(w->c, a, 3);
+    int64_t how = arg_int(w->c, a, 3);
     double smoothing = arg_float(a, 5);
     if (smoothing > 0)
-        target = CALL(add_scalar, T(CALL(mul_scalar, T(target), F(1 - smoothing))), F(smoothing / (double)classes));
+        target = CALL(add_scalar, T(CALL(mul_scalar, T(target), F(1 - smoothing))),
+                      F(smoothing / (double)tensor_dim(x, (uint32_t)dim))); /* a share is a factor */
     bp_tensor *each = CALL(mul_tensor, T(logs), T(target));
     if (weight)
         each = CALL(mul_tensor, T(each), T(along_classes(w, weight, x->rank)));
     if (how == 0)
         return CALL(neg_default, T(compose_sum(w, each, 1, &dim, false)));
     bp_tensor *sum = CALL(neg_default, T(CALL(sum_default, T(each))));
-    return how == 2 ? sum : CALL(div_scalar, T(sum), I(classes ? tensor_nelem(x) / classes : 0));
+    return how == 2 ? sum : CALL(div_scalar, T(sum), value_dim(samples_of(w, x, dim)));
 }
 
 /* What label smoothing adds: the mean over classes, ignored samples aside. */
@@ -106,7 +116,8 @@ static bp_tensor *smooth_part(work *w, const bp_value *a, bp_tensor *logs, int64
         return sum;
     if (!weight)
         return CALL(div_tensor, T(sum), T(CALL(sum_default, T(counted))));
-    bp_tensor *classes = CALL(clamp_default, T(CALL(ravel_default, a[1])), I(0), I(tensor_dim(weight, 0) - 1));
+    bp_tensor *classes = CALL(clamp_default, T(CALL(ravel_default, a[1])), I(0),
+                              value_dim(dim_sub(w->c, weight->sizes[0], dim_const(1))));
     bp_tensor *picked = CALL(index_select_default, a[2], I(0), T(classes));
     picked = CALL(mul_tensor, T(picked), T(CALL(ravel_default, T(counted))));
     return CALL(div_tensor, T(sum), T(CALL(sum_default, T(picked))));
@@ -134,7 +145,7 @@ static bp_tensor *body_cross_entropy_loss(work *w, const op_row *op, const bp_va
     bp_tensor *loss = CALL(nll_loss_nd_default, T(logs), a[1], a[2], a[3], a[4]);
     if (!(smoothing > 0) || !loss)
         return loss;
-    double share = smoothing / (double)tensor_dim(x, (uint32_t)dim);
+    double share = smoothing / (double)tensor_dim(x, (uint32_t)dim); /* a factor */
     bp_tensor *part = CALL(mul_scalar, T(smooth_part(w, a, logs, dim)), F(share));
     return CALL(add_tensor, T(part), T(CALL(mul_scalar, T(loss), F(1 - smoothing))));
 }

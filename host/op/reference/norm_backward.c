@@ -100,10 +100,11 @@ bp_status kernel_group_norm_backward(bp_ctx *c, op_call *k)
     work own = {.c = c}, *w = &own;
     const bp_value *a = k->args;
     bp_tensor *x = arg_tensor(a, 1), *weight = arg_tensor(a, 4);
-    int64_t groups = arg_int(c, a, 8), inner = tensor_dim(x, 1) / groups, sizes[TENSOR_MAX_RANK];
+    int64_t groups = arg_int(c, a, 8), inner = tensor_dim(x, 1) / groups;
+    bp_dim sizes[TENSOR_MAX_RANK];
     uint32_t rank = x->rank + 1;
     for (uint32_t d = 0; d < rank; d++)
-        sizes[d] = d == 0 ? tensor_dim(x, 0) : d == 1 ? groups : 1;
+        sizes[d] = d == 0 ? x->sizes[0] : dim_const(d == 1 ? groups : 1);
     norm_case q = {work_own(w, part_split(c, arg_tensor(a, 0), 1, groups)), work_own(w, part_split(c, x, 1, groups)),
                    compose_reshape(w, arg_tensor(a, 2), rank, sizes), compose_reshape(w, arg_tensor(a, 3), rank, sizes),
                    weight ? work_own(w, part_channels(c, weight, rank, groups, inner)) : NULL,

@@ -27,7 +27,7 @@ static bp_tensor *body_sum_to_size(work *w, const op_row *op, const bp_value *a)
     bp_tensor *t = arg_tensor(a, 0);
     uint32_t n, k = 0;
     bp_dim *sizes = arg_dims(w->c, a, 1, &n);
-    int64_t dims[TENSOR_MAX_RANK], plain[TENSOR_MAX_RANK];
+    int64_t dims[TENSOR_MAX_RANK];
     if (!sizes)
         return NULL;
     if (!broadcasts_to(t, n, sizes)) {
@@ -35,11 +35,9 @@ static bp_tensor *body_sum_to_size(work *w, const op_row *op, const bp_value *a)
         return NULL;
     }
     for (uint32_t d = 0; d < t->rank; d++)
-        if (d + n < t->rank || (dim_is(sizes[d + n - t->rank], 1) && tensor_dim(t, d) != 1))
+        if (d + n < t->rank || (dim_is(sizes[d + n - t->rank], 1) && !dim_is(t->sizes[d], 1)))
             dims[k++] = d;
-    for (uint32_t d = 0; d < n; d++)
-        plain[d] = sizes[d].value;
-    return compose_reshape(w, compose_sum(w, t, k, dims, true), n, plain);
+    return compose_reshape(w, compose_sum(w, t, k, dims, true), n, sizes);
 }
 
 bp_status shape_sum_to_size(bp_ctx *c, shape_call *s)
@@ -92,11 +90,11 @@ static bp_tensor *shifted(work *w, bp_tensor *t, int64_t dim, bool first)
 static bp_tensor *steps_of(work *w, const bp_value *a, int64_t dim)
 {
     bp_tensor *y = arg_tensor(a, 0), *x = arg_tensor(a, 1);
-    int64_t sizes[TENSOR_MAX_RANK];
+    bp_dim sizes[TENSOR_MAX_RANK], one = dim_const(1);
     if (x->rank < y->rank) {
         for (uint32_t d = 0; d < y->rank; d++)
-            sizes[d] = x->rank == 1 ? (d == (uint32_t)dim ? tensor_dim(x, 0) : 1)
-                       : d + x->rank < y->rank ? 1 : tensor_dim(x, d + x->rank - y->rank);
+            sizes[d] = x->rank == 1 ? (d == (uint32_t)dim ? x->sizes[0] : one)
+                       : d + x->rank < y->rank ? one : x->sizes[d + x->rank - y->rank];
         x = compose_reshape(w, x, y->rank, sizes);
     }
     return CALL(sub_tensor, T(shifted(w, x, dim, false)), T(shifted(w, x, dim, true)));
@@ -113,7 +111,7 @@ static bp_tensor *body_trapezoid_x(work *w, const op_row *op, const bp_value *a)
     int64_t dim = trapezoid_dim(w, op, a);
     if (dim < 0)
         return NULL;
-    if (y->rank == 0 || tensor_dim(y, (uint32_t)dim) == 0)
+    if (y->rank == 0 || dim_is(y->sizes[dim], 0))
         return CALL(mul_scalar, T(compose_sum(w, y, 1, &dim, false)), I(0));
     bp_tensor *areas = CALL(mul_tensor, T(pairs(w, y, dim)), T(steps_of(w, a, dim)));
     return CALL(div_scalar, T(compose_sum(w, areas, 1, &dim, false)), F(2));
@@ -126,7 +124,7 @@ static bp_tensor *body_trapezoid_dx(work *w, const op_row *op, const bp_value *a
     int64_t dim = trapezoid_dim(w, op, a);
     if (dim < 0)
         return NULL;
-    if (y->rank == 0 || tensor_dim(y, (uint32_t)dim) == 0)
+    if (y->rank == 0 || dim_is(y->sizes[dim], 0))
         return CALL(mul_scalar, T(compose_sum(w, y, 1, &dim, false)), I(0));
     bp_tensor *begin = CALL(select_int, a[0], I(dim), I(0)), *end = CALL(select_int, a[0], I(dim), I(-1));
     bp_tensor *ends = CALL(add_tensor, T(begin), T(end));

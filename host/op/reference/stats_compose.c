@@ -80,7 +80,7 @@ static bp_tensor *body_cov(work *w, const op_row *op, const bp_value *args)
     if (t->rank > 2 || t->dtype == BP_BOOL)
         return refuse(w, op, "expected a vector or a matrix of numbers");
     if (t->rank < 2)
-        t = compose_reshape(w, t, 2, (const int64_t[]){1, tensor_nelem(t)});
+        t = compose_reshape(w, t, 2, (const bp_dim[]){dim_const(1), tensor_numel(w->c, t)});
     if (!t || !read_weights(w, op, args, tensor_dim(t, 1), &by))
         return NULL;
     int64_t n = tensor_dim(t, 1), last = 1;
