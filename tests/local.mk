@@ -73,6 +73,7 @@ unit_tests += %D%/unit/tensor/test_layout
 unit_tests += %D%/unit/tensor/test_tensor
 unit_tests += %D%/unit/graph/test_graph
 unit_tests += %D%/unit/graph/test_mutations
+unit_tests += %D%/unit/graph/test_symbols
 unit_tests += %D%/unit/graph/test_print
 unit_tests += %D%/unit/graph/test_run
 unit_tests += %D%/unit/graph/test_text

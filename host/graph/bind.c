@@ -272,10 +272,31 @@ static bp_status misfit(const binding *b, node_id n, const bp_tensor *t, uint32_
     return b->c->diag.code;
 }
 
+/* Another input may be the source of a symbol that an input carries. */
+static bp_status check_number(const binding *b, const graph_node *n, const bp_tensor *t)
+{
+    if (tensor_is_fake(t) || t->dtype != BP_I64 || t->rank)
+        return BP_OK;
+    bp_dim expected = binding_eval(b, n->number);
+    if (!ctx_ok(b->c) || expected.sym || expected.value == *(const int64_t *)tensor_ptr(t))
+        return b->c->diag.code;
+    buf rule = {0};
+    sym_print(b->syms, n->number, false, &rule);
+    ctx_fail(b->c, BP_INVALID_ARGUMENT,
+             "input \"%s\" of graph \"%s\" must be %" PRId64 " (%s), got %" PRId64, n->name, b->gm->name,
+             expected.value, buf_text(&rule), *(const int64_t *)tensor_ptr(t));
+    buf_fini(&rule);
+    return b->c->diag.code;
+}
+
 bp_status binding_check_input(const binding *b, node_id n, const bp_tensor *t)
 {
     const graph_node *node = graph_get(&b->gm->g, n);
-    if (!t || !b->syms || node->number.sym || !node->nmetas || meta_is_constant(node->metas))
+    if (!t || !b->syms)
+        return BP_OK;
+    if (node->number.sym)
+        return check_number(b, node, t);
+    if (!node->nmetas || meta_is_constant(node->metas))
         return BP_OK;
     const tensor_meta *m = node->metas;
     if (t->rank != m->rank)

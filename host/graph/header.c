@@ -10,11 +10,15 @@ static const char *const reserved[] = {"None", "True", "False", "inf", "nan", "c
 
 /* -- expressions --------------------------------------------------------------------------------------------------- */
 
-/* At what is wrong. */
+/* At what is wrong, on the line where it stands. */
 static bp_status not_an_expression(lexer *x, const sym_env *e, const char *what)
 {
     VEC(const char *) names = {0};
-    lex_place at = lex_here(x);
+    while (x->at < x->end && *x->at == ' ')
+        x->at++;
+    lex_place at = {x->at, x->line, (uint32_t)(x->at - x->line_start) + 1};
+    if (x->at == x->end || *x->at == '\n' || *x->at == '#')
+        return lex_fail(x, at, "expected %s, got the end of the line", what);
     lexer ahead = *x;
     str w = lex_word(&ahead);
     for (uint32_t k = 0; k < sym_symbol_count(e); k++)
@@ -31,7 +35,7 @@ static bp_status read_expression(lexer *x, sym_env *e, str text, const char *wha
     bp_ctx quiet = {0};
     size_t offset = 0;
     if (!text.n)
-        return lex_unexpected(x, what);
+        return not_an_expression(x, e, what);
     bp_status s = sym_parse(e, &quiet, text.s, text.n, out, &offset);
     if (s == BP_RESOURCE_EXHAUSTED)
         return ctx_nomem(x->c);
@@ -156,11 +160,15 @@ static bp_status read_symbol(lexer *x, arena *tmp, graph *g)
 
 static bp_status read_fact(lexer *x, graph *g, enum sym_origin origin)
 {
+    static const char what[] = "a condition on symbols";
     bp_dim d;
+    lexer before = *x;
     lex_place at = lex_here(x);
+    if (g->syms && x->line != before.line)
+        return not_an_expression(&before, g->syms, what);
     if (!g->syms)
         return lex_fail(x, at, "a fact stands behind the symbols that it is about");
-    TRY(read_expression(x, g->syms, lex_line(x), "a condition on symbols", &d));
+    TRY(read_expression(x, g->syms, lex_line(x), what, &d));
     if (d.sym ? sym_restore(g->syms, x->c, d, origin) : d.value == 1)
         return BP_OK;
     return ctx_ok(x->c) ? lex_fail(x, at, "this contradicts the symbols and facts before it") : x->c->diag.code;

@@ -143,6 +143,8 @@ bp_status kernel_assert_metadata(bp_ctx *c, op_call *k)
 bp_status kernel_assert_scalar(bp_ctx *c, op_call *k)
 {
     bp_scalar s = arg_scalar(k->args, 0);
+    if (s.sym) /* of sizes: it is required of each run */
+        return dim_require(DIM_NE, arg_dim(k->args, 0), dim_const(0)) ? BP_OK : c->diag.code;
     bool holds = s.kind == BP_SCALAR_FLOAT ? s.v.f[0] != 0 : s.v.i != 0;
     const char *text = arg_str(k->args, 1);
     return holds ? BP_OK : op_fail(c, k->op, BP_INVALID_ARGUMENT, "%s", text ? text : "the assertion does not hold");

@@ -21,7 +21,7 @@ typedef struct {
     bool verbose;          /* also a line for each case that passed by the wider-type rule or by nodes */
     bool list_unsupported; /* at the end, a line for each reason */
     bp_write_fn_ write;    /* lines of the report, whole */
-    bp_write_fn_ text;     /* NULL, or told the canonical text of each graph case that round trips */
+    bp_write_fn_ text;     /* NULL, or told the canonical text of each graph case that round trips, with symbols too */
     bp_write_fn_ progress; /* NULL, or told now and then how far it is; text without a line end */
     void *arg;
 } golden_options;

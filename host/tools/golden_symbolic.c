@@ -169,6 +169,8 @@ static bool same_address(golden_case *k, const bp_graph_module *gm, buf *why)
         buf_puts(why, "symbolic: its text, read back, has another content address");
         same = false;
     }
+    if (same && k->o->text)
+        k->o->text(k->o->arg, buf_text(&first), first.n);
     if (same)
         graph_check_types(k->c, read);
     gm_unref(read);

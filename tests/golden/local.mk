@@ -28,6 +28,9 @@ script_tests += %D%/derivatives.sh
 # Gradients of graphs, ahead of time.
 script_tests += %D%/ahead.sh
 
+# Symbols for the sizes of inputs.
+script_tests += %D%/symbolic.sh
+
 # Gradients at the edges of operators.
 EXTRA_DIST += tests/torch/edge.py tests/torch/edges.jsonl.gz
 script_tests += tests/torch/edges.sh

@@ -15,14 +15,15 @@ enum { MUTATIONS = 2000, LINES = 400 };
 
 typedef struct { bp_ctx *c; VEC(char *) texts; } world;
 
-/* Every other text gets the types of its nodes, as far as they do not depend on data. */
+/* Each is told with symbols and without. Every other pair gets the types of its nodes, as far as they do not depend on
+ * data. */
 static void keep_text(void *arg, const char *text, size_t n)
 {
     world *w = arg;
     buf typed = {0};
     bp_graph_module *gm = graph_parse_text(w->c, "text", text, n);
     assert_non_null(gm);
-    if (w->texts.len % 2 && graph_propagate(w->c, gm) == BP_OK)
+    if (w->texts.len / 2 % 2 && graph_propagate(w->c, gm) == BP_OK)
         graph_print_text(gm, &typed);
     else
         buf_add(&typed, text, n);
@@ -40,7 +41,7 @@ static int begin(void **state)
     static world w;
     char path[4096];
     golden_counts n = {0};
-    golden_options o = {.round_trip = true, .write = no_lines, .text = keep_text, .arg = &w};
+    golden_options o = {.round_trip = true, .symbolic = true, .write = no_lines, .text = keep_text, .arg = &w};
     w.c = bp_ctx_new(NULL);
     snprintf(path, sizeof path, "%s/tests/golden/small.jsonl.gz", getenv("top_srcdir"));
     *state = &w;
@@ -196,7 +197,7 @@ static bool cut_text(lines *l, uint32_t *seed)
 static bool duplicate_name(lines *l, uint32_t *seed)
 {
     uint32_t i = some_node(l, seed);
-    if (l->n + 1 >= LINES)
+    if (l->n + 1 >= LINES || !strchr(l->line[i], '%')) /* the line of a symbol or fact */
         return false;
     memmove(&l->line[i + 1], &l->line[i], (l->n - i) * sizeof *l->line);
     l->line[i] = strdup(l->line[i + 1]);
@@ -214,6 +215,58 @@ static bool change_dtype(lines *l, uint32_t *seed)
     if (!is_call(l, i) || !n || (strlen(with) == n && !strncmp(with, colon + 2, n)))
         return false;
     replace(l, i, colon + 2, n, with);
+    return true;
+}
+
+static char *find_symbol(const lines *l, uint32_t i)
+{
+    for (char *at = l->line[i]; (at = strchr(at, 's')); at++)
+        if (isdigit((unsigned char)at[1]) && !isalnum((unsigned char)at[-1]) && at[-1] != '_' && at[-1] != '%')
+            return at;
+    return NULL;
+}
+
+static bool unknown_symbol(lines *l, uint32_t *seed)
+{
+    uint32_t i = some_node(l, seed);
+    char *at = is_call(l, i) || strstr(l->line[i], "  fact ") ? find_symbol(l, i) : NULL;
+    if (!at)
+        return false;
+    replace(l, i, at, name_length(at), "s99999");
+    return true;
+}
+
+static bool undeclared_symbol(lines *l, uint32_t *seed)
+{
+    uint32_t i = some_node(l, seed);
+    if (strncmp(l->line[i], "  symbol ", 9))
+        return false;
+    free(l->line[i]);
+    memmove(&l->line[i], &l->line[i + 1], (l->n - i - 1) * sizeof *l->line);
+    l->n--;
+    return true;
+}
+
+static bool false_fact(lines *l, uint32_t *seed)
+{
+    uint32_t i = some_node(l, seed);
+    char fact[64];
+    if (strncmp(l->line[i], "  symbol ", 9) || l->n + 1 >= LINES)
+        return false;
+    snprintf(fact, sizeof fact, "  fact %.*s <= 1\n", (int)name_length(l->line[i] + 9), l->line[i] + 9);
+    memmove(&l->line[i + 2], &l->line[i + 1], (l->n - i - 1) * sizeof *l->line);
+    l->line[i + 1] = strdup(fact);
+    l->n++;
+    return true;
+}
+
+static bool change_size(lines *l, uint32_t *seed)
+{
+    uint32_t i = some_node(l, seed);
+    char *type = is_call(l, i) ? strstr(l->line[i], ": ") : NULL, *at = type ? strchr(type, '[') : NULL;
+    if (!at || !isalnum((unsigned char)at[1]) || at > strstr(l->line[i], "= aten."))
+        return false;
+    replace(l, i, at + 1, 0, "7*");
     return true;
 }
 
@@ -236,6 +289,8 @@ static const struct {
     {"an unknown operator", unknown_operator, true, false}, {"a cyclic use", cyclic_use, true, false},
     {"swapped nodes", swap_nodes, false, false},          {"a cut text", cut_text, true, false},
     {"a duplicated name", duplicate_name, true, false},   {"a changed type", change_dtype, false, true},
+    {"an unknown symbol", unknown_symbol, true, false},   {"an undeclared symbol", undeclared_symbol, true, false},
+    {"a false fact", false_fact, true, false},            {"a changed size", change_size, false, true},
     {"a changed byte", change_byte, false, false},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
