@@ -98,7 +98,7 @@ static void reduce(sym_env *e, sym_poly *a, sym_poly *b, uint32_t *mono, int64_t
         *b = strip(e, *b, *mono);
     }
     int64_t of_b = sym_gcd(sym_poly_content(*b), b->k), all = sym_gcd(sym_poly_content(*a), of_b);
-    if (b->n)
+    if (b->n && sym_range_poly(e, *b).min <= 0) /* of a negative divisor, e may matter */
         all = sym_gcd(all, a->k);
     if (all > 1 && a->n) {
         *g = all;

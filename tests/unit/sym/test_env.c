@@ -165,8 +165,8 @@ static void an_import_keeps_values(void **state)
     bp_dim map[7];
     for (uint32_t k = 0; k < 7; k++)
         map[k] = sym_add_symbol(to, c, sym_symbol_at(env, 6 - k));
-    static const char *const TEXTS[] = {"s0*s1 - 3*s3 + 1", "(s0 + z)//s3", "Mod(s0*s2, s3)", "Max(s0, s1 - 5)", "s0 < s1",
-                                        "(s0 >= 3)*(z != 4)", "s0**2*z"};
+    static const char *const TEXTS[] = {"s0*s1 - 3*s3 + 1", "(s0 + z)//s3", "Mod(s0*s2, s3)", "Max(s0, s1 - 5)",
+                                        "s0 < s1", "(s0 >= 3)*(z != 4)", "s0**2*z"};
     int64_t v[7] = {5, 9, 4, 7, 0, 3, -6}, w[7] = {5, 9, 4, 7, 0, 3, -6}, a, b;
     for (size_t i = 0; i < sizeof TEXTS / sizeof *TEXTS; i++) {
         bp_dim d = read_dim(TEXTS[i]), e = sym_import(to, c, env, d, map);

@@ -96,15 +96,11 @@ static int operation(void)
     return OFTEN[roll(sizeof OFTEN / sizeof *OFTEN)];
 }
 
-/* A new tree, or, where the operation is an error, its left side. */
-static const tree *grown(uint32_t depth, const tree *const *old, uint32_t nold)
+/* op over a and b; where that is an error, a. */
+static const tree *joined(int op, const tree *a, const tree *b)
 {
-    if (depth == 0)
-        return nold && !roll(3) ? old[roll(nold)] : leaf();
-    const tree *a = grown(depth - 1, old, nold), *b = grown(roll(depth), old, nold);
     if (used == sizeof pool / sizeof *pool)
         return a;
-    int op = operation();
     bp_dim d = combine(op, a->d, b->d);
     if (bp_error(c)) {
         bp_error_clear(c);
@@ -113,6 +109,32 @@ static const tree *grown(uint32_t depth, const tree *const *old, uint32_t nold)
     tree *t = &pool[used++];
     *t = (tree){.op = op, .a = a, .b = b, .d = d};
     return t;
+}
+
+static const tree *constant(int64_t n)
+{
+    if (used == sizeof pool / sizeof *pool)
+        return &pool[0];
+    tree *t = &pool[used++];
+    *t = (tree){.op = CONST, .k = n, .d = dim_const(n)};
+    return t;
+}
+
+/* (m*a + e) over m*b, where rules that cancel m may go wrong. */
+static const tree *quotient(const tree *a, const tree *b, const tree *m)
+{
+    const tree *above = joined(ADD, joined(MUL, m, a), constant((int64_t)roll(9) - 4));
+    return joined(roll(2) ? DIV : MOD, above, joined(MUL, m, b));
+}
+
+static const tree *grown(uint32_t depth, const tree *const *old, uint32_t nold)
+{
+    if (depth == 0)
+        return nold && !roll(3) ? old[roll(nold)] : leaf();
+    const tree *a = grown(depth - 1, old, nold), *b = grown(roll(depth), old, nold);
+    if (!roll(5))
+        return quotient(a, b, roll(2) ? leaf() : constant(2 + roll(3)));
+    return joined(operation(), a, b);
 }
 
 /* -- values -------------------------------------------------------------------------------------------------------- */
@@ -216,7 +238,7 @@ static void reads_back(const tree *t)
 static void make_symbols(void)
 {
     for (int k = 0; k < SYMBOLS; k++) {
-        low[k] = (int64_t)roll(4) - (roll(4) ? 0 : 3);
+        low[k] = (int64_t)roll(4) - (roll(3) ? 0 : 6);
         high[k] = roll(2) ? INT64_MAX : low[k] + roll(12);
         hints[k] = low[k] + (high[k] == INT64_MAX ? roll(20) : roll((uint32_t)(high[k] - low[k]) + 1));
         sym_add_symbol(env, c, &(sym_symbol){.hint = hints[k], .min = low[k], .max = high[k]});
