@@ -1,20 +1,32 @@
 /* Dims compiled into flat code, for guards and for sizes of a run.
  *
- * What most guards ask (a symbol or a difference of two against a number, a remainder) and most sizes are (a symbol,
- * a multiple of one) is one step without registers. All else is code over registers, one for each expression: what an
- * earlier dim has computed is not computed again, so dims are evaluated in order. A program is never changed, and may
- * be run by several threads at once. */
+ * What most guards ask (that a symbol, a difference, a product or a sum of two lies within bounds, or outside of them;
+ * a remainder) and most sizes are (a symbol, a multiple of one) is one step without registers. All else is code over
+ * registers, one for each expression: what an earlier dim has computed is not computed again, so dims are evaluated in
+ * order. A program is never changed, and may be run by several threads at once. */
 #include "host/sym/expr.h"
 #include "sdk/base/checked.h"
 
+/* A condition says of x that low <= x <= low + span, or, where the step is `outside`, that it is not so. Of a value,
+ * which is to be 1 where it is taken for a condition, low is 1 and span 0. */
 enum step_kind {
-    STEP_CONST, STEP_SYMBOL, STEP_MULTIPLE,        /* k; v[a]; m*v[a] + k */
-    STEP_EQ, STEP_NE, STEP_GE, STEP_LE,            /* v[a] against k */
-    STEP_EQ2, STEP_NE2, STEP_GE2, STEP_LE2,        /* v[a] - v[b] against k */
-    STEP_MOD_EQ,                                   /* Mod(v[a], m) == k, m positive */
-    STEP_CODE                                      /* code[a .. b), then register `at` */
+    STEP_ONE,        /* x = v[a] */
+    STEP_DIFFERENCE, /* x = v[a] - v[b] */
+    STEP_PRODUCT,    /* x = v[a] * v[b] */
+    STEP_LINEAR,     /* x = m*v[a] + n*v[b] */
+    STEP_MOD,        /* x = Mod(v[a], m), m positive */
+    STEP_CODE,       /* x = register `at` after code[a .. b) */
+    STEP_CONST,      /* x = n */
+    STEP_MULTIPLE    /* x = m*v[a] + n */
 };
-typedef struct { uint8_t kind; uint32_t a, b, at; int64_t k, m; } step;
+typedef struct {
+    uint8_t kind;
+    bool outside, is_value;
+    uint32_t a, b, at;
+    int64_t low;
+    uint64_t span;
+    int64_t m, n;
+} step;
 
 /* Into register `to`. SUM: k + the terms [a, b); a product multiplies two registers. */
 enum { CODE_CONST = SYM_SUM + 1 };
@@ -92,55 +104,75 @@ static uint32_t compute(maker *m, sym_ex x)
     return m->reg[x.id] - 1;
 }
 
-static bool is_symbol(const sym_env *e, sym_ex x, uint32_t *k)
+static bool is_symbol(const sym_env *e, uint32_t id, uint32_t *k)
 {
-    const sym_node *n = sym_at(e, x.id);
+    const sym_node *n = sym_at(e, id);
     *k = n->n;
-    return x.id && n->kind == SYM_SYMBOL;
+    return id && n->kind == SYM_SYMBOL;
 }
 
-/* s - t, both symbols. */
-static bool is_difference(const sym_env *e, sym_ex x, uint32_t *a, uint32_t *b)
+/* The left side of a condition in one step; false: it needs code. */
+static bool one_side(const sym_env *e, sym_ex x, step *s)
 {
     const sym_node *n = sym_at(e, x.id);
-    return x.id && n->kind == SYM_SUM && n->n == 2 && n->k == 0 && n->terms[0].coef == 1 && n->terms[1].coef == -1 &&
-           is_symbol(e, sym_ex_id(n->terms[0].mono), a) && is_symbol(e, sym_ex_id(n->terms[1].mono), b);
+    s->kind = STEP_ONE;
+    if (is_symbol(e, x.id, &s->a))
+        return true;
+    s->kind = STEP_PRODUCT;
+    if (n->kind == SYM_PRODUCT)
+        return n->n == 2 && is_symbol(e, n->factors[0], &s->a) && is_symbol(e, n->factors[1], &s->b);
+    s->kind = STEP_MOD;
+    s->m = n->b.k;
+    if (n->kind == SYM_MOD)
+        return !n->b.id && n->b.k > 0 && is_symbol(e, n->a.id, &s->a);
+    if (n->kind != SYM_SUM || n->n != 2 || n->k != 0)
+        return false;
+    s->m = n->terms[0].coef;
+    s->n = n->terms[1].coef;
+    s->kind = s->m == 1 && s->n == -1 ? STEP_DIFFERENCE : STEP_LINEAR;
+    return is_symbol(e, n->terms[0].mono, &s->a) && is_symbol(e, n->terms[1].mono, &s->b);
 }
 
-/* A dim in one step; false: it needs code. */
-static bool one_step(const sym_env *e, sym_ex x, step *s)
+/* A value in one step. */
+static bool one_value(const sym_env *e, sym_ex x, step *s)
 {
-    const sym_node *n = sym_at(e, x.id), *d;
-    *s = (step){.kind = STEP_CONST, .k = x.k};
+    const sym_node *n = sym_at(e, x.id);
+    s->kind = STEP_CONST;
+    s->n = x.k;
     if (!x.id)
         return true;
-    s->kind = STEP_SYMBOL;
-    if (is_symbol(e, x, &s->a))
+    s->kind = STEP_ONE;
+    if (is_symbol(e, x.id, &s->a))
         return true;
-    *s = (step){.kind = STEP_MULTIPLE, .k = n->k};
-    if (n->kind == SYM_SUM && n->n == 1 && is_symbol(e, sym_ex_id(n->terms[0].mono), &s->a)) {
-        s->m = n->terms[0].coef;
-        return true;
-    }
-    if (!sym_is_condition(n->kind))
+    s->kind = STEP_MULTIPLE;
+    s->n = n->k;
+    if (n->kind != SYM_SUM || n->n != 1)
         return false;
-    s->kind = (uint8_t)(STEP_EQ + n->kind - SYM_EQ);
-    if (is_symbol(e, n->a, &s->a))
-        return true;
-    s->kind = (uint8_t)(STEP_EQ2 + n->kind - SYM_EQ);
-    if (is_difference(e, n->a, &s->a, &s->b))
-        return true;
-    d = sym_at(e, n->a.id);
-    s->kind = STEP_MOD_EQ;
-    s->m = d->b.k;
-    return n->kind == SYM_EQ && d->kind == SYM_MOD && !d->b.id && d->b.k > 0 && is_symbol(e, d->a, &s->a);
+    s->m = n->terms[0].coef;
+    return is_symbol(e, n->terms[0].mono, &s->a);
+}
+
+/* A condition's bounds; what is on its left by code, if it must be. */
+static step condition_step(maker *m, const sym_node *n)
+{
+    int64_t low = n->kind == SYM_LE ? INT64_MIN : n->k, high = n->kind == SYM_GE ? INT64_MAX : n->k;
+    step s = {.low = low, .span = (uint64_t)high - (uint64_t)low, .outside = n->kind == SYM_NE};
+    if (one_side(m->e, n->a, &s))
+        return s;
+    s.kind = STEP_CODE;
+    s.a = m->code.len;
+    s.at = compute(m, n->a);
+    s.b = m->code.len;
+    return s;
 }
 
 static void add_dim(maker *m, sym_ex x)
 {
-    step s;
-    if (!one_step(m->e, x, &s)) {
-        s = (step){.kind = STEP_CODE, .a = m->code.len};
+    step s = {.is_value = true, .low = 1};
+    if (x.id && sym_is_condition(sym_at(m->e, x.id)->kind)) {
+        s = condition_step(m, sym_at(m->e, x.id));
+    } else if (!one_value(m->e, x, &s)) {
+        s = (step){.kind = STEP_CODE, .is_value = true, .low = 1, .a = m->code.len};
         s.at = compute(m, x);
         s.b = m->code.len;
     }
@@ -214,33 +246,40 @@ static bool run_code(const sym_program *p, const step *s, const int64_t *v, int6
     return true;
 }
 
-static HOT bool run_step(const sym_program *p, const step *s, const int64_t *v, int64_t *reg, int64_t *out)
+static HOT bool linear(const step *s, const int64_t *v, int64_t *x)
 {
-    int64_t x = 0;
+    int64_t p = 0, q = 0;
+    return checked_mul(v[s->a], s->m, &p) && checked_mul(v[s->b], s->n, &q) && checked_add(p, q, x);
+}
+
+static HOT int64_t remainder_of(int64_t v, int64_t m)
+{
+    int64_t r = v % m;
+    return r < 0 ? r + m : r;
+}
+
+/* What a step is about, or is. */
+static HOT bool run_step(const sym_program *p, const step *s, const int64_t *v, int64_t *reg, int64_t *x)
+{
     switch (s->kind) {
-    case STEP_CONST: *out = s->k; return true;
-    case STEP_SYMBOL: *out = v[s->a]; return true;
-    case STEP_MULTIPLE: return checked_mul(v[s->a], s->m, &x) && checked_add(x, s->k, out);
-    case STEP_EQ: *out = v[s->a] == s->k; return true;
-    case STEP_NE: *out = v[s->a] != s->k; return true;
-    case STEP_GE: *out = v[s->a] >= s->k; return true;
-    case STEP_LE: *out = v[s->a] <= s->k; return true;
-    case STEP_MOD_EQ: x = v[s->a] % s->m; *out = (x < 0 ? x + s->m : x) == s->k; return true;
+    case STEP_ONE: *x = v[s->a]; return true;
+    case STEP_DIFFERENCE: return checked_sub(v[s->a], v[s->b], x);
+    case STEP_PRODUCT: return checked_mul(v[s->a], v[s->b], x);
+    case STEP_LINEAR: return linear(s, v, x);
+    case STEP_MOD: *x = remainder_of(v[s->a], s->m); return true;
     case STEP_CODE:
         if (!run_code(p, s, v, reg))
             return false;
-        *out = reg[s->at];
+        *x = reg[s->at];
         return true;
-    default: break;
+    case STEP_CONST: *x = s->n; return true;
+    default: return checked_mul(v[s->a], s->m, x) && checked_add(*x, s->n, x);
     }
-    if (!checked_sub(v[s->a], v[s->b], &x))
-        return false;
-    switch (s->kind) {
-    case STEP_EQ2: *out = x == s->k; return true;
-    case STEP_NE2: *out = x != s->k; return true;
-    case STEP_GE2: *out = x >= s->k; return true;
-    default: *out = x <= s->k; return true;
-    }
+}
+
+static HOT bool says(const step *s, int64_t x)
+{
+    return ((uint64_t)x - (uint64_t)s->low <= s->span) != s->outside;
 }
 
 /* Registers of a run; NULL: out of memory. */
@@ -253,8 +292,8 @@ bool sym_run(const sym_program *p, const int64_t *values, int64_t *out)
 {
     int64_t local[FRAME], *reg = frame(p, local);
     uint32_t i = 0;
-    while (reg && i < p->n && run_step(p, &p->steps[i], values, reg, &out[i]))
-        i++;
+    for (; reg && i < p->n && run_step(p, &p->steps[i], values, reg, &out[i]); i++)
+        out[i] = p->steps[i].is_value ? out[i] : says(&p->steps[i], out[i]);
     if (reg != local)
         free(reg);
     return i == p->n;
@@ -262,11 +301,11 @@ bool sym_run(const sym_program *p, const int64_t *values, int64_t *out)
 
 uint32_t sym_first_false(const sym_program *p, const int64_t *values)
 {
-    int64_t local[FRAME], *reg = frame(p, local), holds = 0;
-    uint32_t i = 0;
-    while (reg && i < p->n && run_step(p, &p->steps[i], values, reg, &holds) && holds == 1)
-        i++;
+    int64_t local[FRAME], *reg = frame(p, local), x = 0;
+    const step *s = p->steps, *end = reg ? s + p->n : s;
+    while (s < end && run_step(p, s, values, reg, &x) && says(s, x))
+        s++;
     if (reg != local)
         free(reg);
-    return i;
+    return (uint32_t)(s - p->steps);
 }

@@ -13,6 +13,11 @@ if !SANITIZED
 script_tests += %D%/call.py %D%/million.sh
 endif
 
+# Shapes of symbols beside shapes of numbers, and guards on them.
+check_PROGRAMS += %D%/symbolic
+tests_bench_symbolic_SOURCES = %D%/symbolic.c %D%/process.h
+tests_bench_symbolic_LDADD = libhost.la
+
 # Long runs: memory is flat.
 check_PROGRAMS += %D%/million
 tests_bench_million_SOURCES = %D%/million.c
