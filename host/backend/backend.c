@@ -77,7 +77,8 @@ static bool add_builtins(backend_room *room)
         if (!b)
             return false;
         b->info = (bp_backend_info){.size = sizeof b->info,
-                                    .flags = BP_CONCURRENT_COMPILE | BP_CONCURRENT_RUN | BP_FORK_SAFE,
+                                    .flags = BP_CONCURRENT_COMPILE | BP_CONCURRENT_RUN | BP_FORK_SAFE |
+                                             BP_DYNAMIC_SHAPES,
                                     .options = BUILTIN_OPTIONS};
         b->training = BUILTINS[i].training;
         backend_set_code(b, BUILTINS[i].compile, NULL, STATE_BUILTIN);
@@ -353,6 +354,8 @@ void backend_print_info(const backend *b, buf *out)
                flags & BP_CONCURRENT_COMPILE ? "several compile at once" : "one compiles at a time",
                flags & BP_CONCURRENT_RUN ? "runs of an object are concurrent" : "runs of an object are serial",
                flags & BP_FORK_SAFE ? "works in a forked child" : "not in a forked child");
+    buf_printf(out, "  sizes    %s\n",
+               backend_takes_dims(b) ? "symbolic" : "numbers: one that it reads is a condition");
     for (const bp_option_row *o = b->info.options; o && o->name; o++)
         print_option(o, out);
 }

@@ -46,6 +46,7 @@ void compiled_unref(bp_compiled *k)
     }
     if (k->gm)
         gm_unref(k->gm);
+    sym_env_unref(k->env);
     if (k->program)
         program_unref(k->program);
     pthread_mutex_destroy(&k->lock);
@@ -83,25 +84,44 @@ bp_status run_say(bp_run *r, bp_status code, const char *fmt, ...)
     return code;
 }
 
-static bool same_sizes(uint32_t rank, const bp_dim *a, const bp_dim *b)
+/* Whether an output's sizes are what is promised; of data, they are what they are. */
+static bool fits(uint32_t rank, const bp_dim *promised, const bp_dim *is)
 {
     for (uint32_t i = 0; i < rank; i++)
-        if (!dim_eq(a[i], b[i]))
+        if (is[i].value < 0 || (dim_is_const(promised[i]) && promised[i].value != is[i].value))
             return false;
     return true;
+}
+
+/* "f32[2*s0]", as the graph has it, of a type with symbols. */
+static void describe_promise(const bp_run *r, uint32_t i, char *out, size_t cap)
+{
+    const tensor_meta *m = r->sizes ? r->sizes->promised[i] : NULL;
+    buf text = {0};
+    *out = '\0';
+    if (!m || meta_is_constant(m))
+        return;
+    buf_printf(&text, "%s[", dtype_get(m->dtype)->brief);
+    for (uint32_t d = 0; d < m->rank; d++) {
+        buf_puts(&text, d ? ", " : "");
+        sym_print(r->sizes->env, m->sizes[d], false, &text);
+    }
+    snprintf(out, cap, "%s], which is ", buf_text(&text));
+    buf_fini(&text);
 }
 
 /* Whether an output has the dtype and sizes that the graph promises. */
 static bp_status check_output(bp_run *r, uint32_t i, bp_dtype dtype, uint32_t rank, const bp_dim *sizes)
 {
     const tensor_meta *m = r->expected[i];
-    if (m && m->dtype == dtype && m->rank == rank && same_sizes(rank, m->sizes, sizes))
+    if (m && m->dtype == dtype && m->rank == rank && fits(rank, m->sizes, sizes))
         return BP_OK;
-    char want[200] = "None", got[200];
+    char want[200] = "None", got[200], promise[300];
     if (m)
         describe(m->dtype, m->rank, m->sizes, want, sizeof want);
+    describe_promise(r, i, promise, sizeof promise);
     describe(dtype, rank, sizes, got, sizeof got);
-    return run_say(r, BP_INTERNAL, "output %u is %s, expected %s", (unsigned)i, got, want);
+    return run_say(r, BP_INTERNAL, "output %u is %s, expected %s%s", (unsigned)i, got, promise, want);
 }
 
 static bp_status check_index(bp_run *r, uint32_t i)
@@ -123,6 +143,9 @@ bp_status run_make_output(bp_run *r, uint32_t i, bp_view *out)
     TRY(check_index(r, i));
     if (!r->expected[i])
         return run_say(r, BP_INTERNAL, "it asked for output %u, which is None", (unsigned)i);
+    if (!r->outputs[i] && r->sizes && !meta_is_constant(r->expected[i]))
+        return run_say(r, BP_INTERNAL, "it asked for output %u, whose size only the run tells: such an output is given "
+                       "by bp_run_output", (unsigned)i);
     if (!r->outputs[i] && !(r->outputs[i] = tensor_new(r->c, r->expected[i])))
         return told(r);
     tensor_get_view(r->outputs[i], out);
@@ -140,6 +163,16 @@ static bp_tensor *wrap_view(bp_run *r, const bp_view *v)
     for (uint32_t i = 0; i < v->rank; i++)
         span += v->sizes[i].value ? (v->sizes[i].value - 1) * v->strides[i].value : 0;
     return tensor_wrap(r->c, &m, v->data, (size_t)span * dtype_size(v->dtype), tensor_release_nothing, NULL);
+}
+
+/* Memory for an output of the sizes that the run has found. */
+static bp_status make_sized(bp_run *r, uint32_t i, const bp_view *v)
+{
+    int64_t sizes[TENSOR_MAX_RANK];
+    for (uint32_t d = 0; d < v->rank; d++)
+        sizes[d] = v->sizes[d].value;
+    r->outputs[i] = tensor_contiguous_new(r->c, v->dtype, v->rank, sizes);
+    return r->outputs[i] ? BP_OK : told(r);
 }
 
 bp_status run_set_output(bp_run *r, uint32_t i, const bp_view *v)
@@ -161,6 +194,8 @@ bp_status run_set_output(bp_run *r, uint32_t i, const bp_view *v)
     if (!v->data && !is_empty)
         return run_say(r, BP_INTERNAL, "output %u has no data", (unsigned)i);
     bp_view made;
+    if (!r->outputs[i] && r->sizes && !meta_is_constant(r->expected[i]))
+        TRY(make_sized(r, i, v));
     TRY(run_make_output(r, i, &made));
     if (is_empty || made.data == v->data)
         return BP_OK;

@@ -24,6 +24,7 @@ typedef struct compile_record {
     uint32_t nnodes, nplaceholders;
     uint64_t id;              /* of this compile: objects made in it carry it */
     VEC(lent_constant) constants; /* those that the plugin has seen the data of */
+    map shown;                /* types that were symbolic, by their place -> in numbers: dims.c */
     diag inner;               /* the last service that failed: told when the backend gives no reason of its own */
 } compile_record;
 /* NULL outside compile. */
@@ -48,11 +49,19 @@ struct bp_compiled {
     bp_run_fn run;            /* of a plugin */
     bp_destroy_fn destroy;    /* NULL: nothing to do */
     void *state;
+    sym_env *env;             /* counted; of a plugin's, whose graph has symbols: of the dims that it saw */
     bp_graph_module *gm;      /* counted; of a forward */
     program *program;         /* counted; of compile_with */
     bool is_serial;           /* runs are serial under `lock` */
     pthread_mutex_t lock;
 };
+
+/* Of a run of a graph with symbols. */
+typedef struct {
+    const int64_t *values;    /* of each symbol */
+    const sym_env *env;
+    const tensor_meta *const *promised; /* outputs as the graph has them; `expected` has this run's numbers */
+} run_sizes;
 
 /* A run. The first failure that the plugin tells is kept in the context's story. */
 struct bp_run {
@@ -62,7 +71,9 @@ struct bp_run {
     bp_tensor *const *inputs; /* borrowed */
     const uint8_t *owned;     /* NULL: none. Only given when nothing is left that could answer after this run */
     bp_tensor **outputs;      /* NULL until made; each a reference */
-    const tensor_meta *const *expected; /* one an output; NULL entries: an output that is None */
+    const tensor_meta *const *expected; /* one an output; NULL entries: an output that is None. A size that only the run
+                                           tells (an unbacked symbol) is no constant */
+    const run_sizes *sizes;   /* NULL: the graph has no symbols */
     void **aligned;           /* copies of inputs that lie worse than the backend wants, one an input; NULL: none yet */
     uint32_t ninputs, noutputs, depth;
     atomic_flag said;         /* a reason is recorded: parallel parts of a plugin may fail at once */

@@ -145,6 +145,10 @@ bp_status bp_set_backend_wants(bp_ctx *c, const char *name, const bp_backend_wan
         return ctx_fail(c, BP_INVALID_ARGUMENT, "bp_set_backend_wants: a name and a struct with its size are needed");
     bp_backend_wants own = {0};
     memcpy(&own, says, says->size < sizeof own ? says->size : sizeof own);
+    if (own.dynamic_shapes > 1 || own.reserved)
+        return ctx_fail(c, BP_INVALID_ARGUMENT,
+                        "bp_set_backend_wants: dynamic_shapes is %u and reserved %u, expected 0 or 1, and 0",
+                        (unsigned)own.dynamic_shapes, (unsigned)own.reserved);
     if (own.graph < BP_GRAPH_UNSET || own.graph > BP_GRAPH_CORE)
         return ctx_fail(c, BP_INVALID_ARGUMENT, "bp_set_backend_wants: graph is %d, expected BP_GRAPH_*",
                         (int)own.graph);
@@ -168,6 +172,12 @@ int32_t backend_wanted_graph(const backend *b)
 {
     const wants *w = atomic_load(&((backend *)(uintptr_t)b)->wants);
     return w && w->says.graph ? w->says.graph : b->info.graph;
+}
+
+bool backend_takes_dims(const backend *b)
+{
+    const wants *w = atomic_load(&((backend *)(uintptr_t)b)->wants);
+    return (w && w->says.dynamic_shapes) || (b->info.flags & BP_DYNAMIC_SHAPES);
 }
 
 typedef struct { const wants *w; link_view *v; bool lacks_memory; } making;
@@ -212,7 +222,9 @@ static bp_status decompose(bp_ctx *c, link_view *v, wants *w)
 
 bp_status link_view_make_core(bp_ctx *c, link_view *v)
 {
+    sym_scope former = sym_push(v->gm->g.syms, c);
     bp_status s = decompose(c, v, atomic_load(&v->record.b->wants));
+    sym_pop(former);
     if (s == BP_OK || s == BP_RESOURCE_EXHAUSTED)
         return s;
     v->unfit = strdup(c->diag.message);

@@ -33,6 +33,38 @@ static void see_input(void *arg, node_id n)
     go_below(arg, n);
 }
 
+/* A symbol of data is an edge that no argument names. */
+static void see_symbol(void *arg, uint32_t s)
+{
+    cutting *k = arg;
+    const sym_symbol *sym = sym_symbol_at(k->g->syms, s);
+    if (sym->unbacked && sym->source.at != SYM_NO_SOURCE && sym->source.at != k->at)
+        go_below(k, sym->source.at);
+}
+
+static void see_dims(cutting *k, const bp_value *v)
+{
+    if (v->kind == BP_VALUE_INT && !dim_is_const(v->v.dim))
+        sym_each_symbol(k->g->syms, v->v.dim, see_symbol, k);
+    for (uint32_t i = 0; v->kind == BP_VALUE_LIST && i < v->count; i++)
+        see_dims(k, &v->v.items[i]);
+}
+
+static void see_symbols(cutting *k, const graph_node *n)
+{
+    for (uint32_t i = 0; i < n->nargs; i++)
+        see_dims(k, &n->args[i]);
+    for (uint32_t i = 0; i < n->nkwargs; i++)
+        see_dims(k, &n->kwargs[i].value);
+    for (uint32_t i = 0; i < n->nmetas; i++)
+        for (uint32_t d = 0; d < 2 * n->metas[i].rank; d++) {
+            const tensor_meta *m = &n->metas[i];
+            bp_dim dim = d < m->rank ? m->sizes[d] : m->strides[d - m->rank];
+            if (!dim_is_const(dim))
+                sym_each_symbol(k->g->syms, dim, see_symbol, k);
+        }
+}
+
 static void find_depths(cutting *k)
 {
     for (k->at = k->g->first; k->at; k->at = graph_get(k->g, k->at)->next) {
@@ -40,6 +72,8 @@ static void find_depths(cutting *k)
         if (n->op != BP_NODE_CALL_FUNCTION)
             continue;
         graph_each_input(k->g, k->at, see_input, k);
+        if (k->g->syms)
+            see_symbols(k, n);
         if (!n->row || !(n->row->flags & OP_RANDOM))
             continue;
         if (k->last_random)
@@ -150,11 +184,20 @@ static void list_deaths(cutting *k, group *groups, uint32_t n)
 
 /* -- a group's own graph ------------------------------------------------------------------------------------------- */
 
-typedef struct { bp_ctx *c; const bp_graph_module *from; bp_graph_module *to; node_id *map; arena values; } copying;
+typedef struct {
+    bp_ctx *c;
+    const bp_graph_module *from;
+    bp_graph_module *to;
+    node_id *map;
+    arena values;
+    graph_import dims;   /* of the group's own environment */
+} copying;
 
 static bp_value translate(copying *k, const bp_value *v)
 {
     bp_value out = *v;
+    if (v->kind == BP_VALUE_INT && !dim_is_const(v->v.dim))
+        out.v.dim = graph_import_dim(&k->dims, v->v.dim);
     if (v->kind == BP_VALUE_NODE)
         out.v.node = k->map[v->v.node];
     if (v->kind != BP_VALUE_LIST)
@@ -164,6 +207,14 @@ static bp_value translate(copying *k, const bp_value *v)
         items[i] = translate(k, &v->v.items[i]);
     out.v.items = items;
     out.count = items ? v->count : 0;
+    return out;
+}
+
+static const tensor_meta *translate_metas(copying *k, const graph_node *n)
+{
+    tensor_meta *out = k->from->g.syms ? arena_array(&k->values, n->nmetas + 1u, sizeof *out) : n->metas;
+    for (uint32_t i = 0; out && out != n->metas && i < n->nmetas; i++)
+        graph_import_meta(&k->dims, &n->metas[i], &out[i]);
     return out;
 }
 
@@ -194,7 +245,9 @@ static void copy_call(copying *k, node_id n)
     k->map[n] = graph_add(&k->to->g, &(node_spec){.op = BP_NODE_CALL_FUNCTION, .name = node->name,
                                                   .target = node->target, .args = args, .nargs = args ? node->nargs : 0,
                                                   .kwargs = kwargs, .nkwargs = kwargs ? node->nkwargs : 0,
-                                                  .metas = node->metas, .nmetas = node->nmetas, .exact_name = true});
+                                                  .metas = translate_metas(k, node), .nmetas = node->nmetas,
+                                                  .number = graph_import_dim(&k->dims, node->number),
+                                                  .exact_name = true});
     graph_set_site(&k->to->g, k->map[n], node->file, node->line);
 }
 
@@ -205,8 +258,8 @@ static void copy_group(copying *k, const group *g)
         bool is_input = node->op == BP_NODE_PLACEHOLDER;
         k->map[g->in.at[i]] = graph_add(&k->to->g, &(node_spec){
             .op = BP_NODE_PLACEHOLDER, .role = is_input ? node->role : BP_ROLE_USER, .name = node->name,
-            .target = is_input ? node->target : node->name, .metas = node->metas, .nmetas = node->nmetas,
-            .exact_name = true});
+            .target = is_input ? node->target : node->name, .metas = translate_metas(k, node), .nmetas = node->nmetas,
+            .number = graph_import_dim(&k->dims, node->number), .exact_name = true});
     }
     for (uint32_t i = 0; i < g->nodes.len; i++)
         copy_call(k, g->nodes.at[i]);
@@ -216,18 +269,66 @@ static void copy_group(copying *k, const group *g)
     graph_output(&k->to->g, outputs, outputs ? g->out.len : 0);
 }
 
+/* Symbols of data that the group computes: other groups read them off its outputs. */
+static bp_status list_shown(bp_ctx *c, const bp_graph_module *from, group *g)
+{
+    for (uint32_t i = 0; i < g->out.len; i++) {
+        const graph_node *n = graph_get(&from->g, g->out.at[i]);
+        for (uint32_t d = 0; n->nmetas == 1 && d < n->metas->rank; d++) {
+            uint32_t s = sym_symbol_of(from->g.syms, n->metas->sizes[d]);
+            if (s != UINT32_MAX && sym_symbol_at(from->g.syms, s)->unbacked &&
+                !vec_push(&g->sizes->shows, (shown_size){s, i, d}))
+                return ctx_nomem(c);
+        }
+    }
+    return BP_OK;
+}
+
+/* The group's own symbols: where they come from, and which are inputs of their own. */
+static bp_status finish_symbols(copying *k, group *g)
+{
+    graph *to = &k->to->g;
+    if (!k->from->g.syms)
+        return BP_OK;
+    TRY(graph_import_facts(&k->dims));
+    TRY(graph_import_finish(&k->dims));
+    if (!graph_has_symbols(to))
+        return BP_OK;
+    if (!(g->sizes = calloc(1, sizeof *g->sizes)))
+        return ctx_nomem(k->c);
+    for (uint32_t i = 0; i < sym_symbol_count(to->syms); i++)
+        if (!vec_push(&g->sizes->symbol_of, k->dims.back.at[i]))
+            return ctx_nomem(k->c);
+    uint32_t i = 0;
+    for (node_id n = to->first; n; n = graph_get(to, n)->next) {
+        if (graph_get(to, n)->op != BP_NODE_PLACEHOLDER || i++ < g->in.len)
+            continue;
+        uint32_t s = sym_symbol_of(to->syms, graph_get(to, n)->number);
+        if (!vec_push(&g->sizes->symints, k->dims.back.at[s]))
+            return ctx_nomem(k->c);
+    }
+    return list_shown(k->c, k->from, g);
+}
+
+static bp_status fill_graph(copying *k, group *g)
+{
+    k->to->code_id = k->from->code_id;
+    k->to->part = k->from->part;
+    TRY(graph_import_init(&k->dims, k->c, &k->to->g, k->from->g.syms));
+    copy_group(k, g);
+    bp_status st = ctx_ok(k->c) ? graph_status(k->c, &k->to->g) : k->c->diag.code;
+    st = st ? st : finish_symbols(k, g);
+    graph_import_fini(&k->dims);
+    return st;
+}
+
 static bp_status make_graph(bp_ctx *c, const bp_graph_module *from, group *g, uint32_t index)
 {
     char name[256];
     snprintf(name, sizeof name, "%s_part_%u", from->name, (unsigned)index);
     copying k = {.c = c, .from = from, .to = gm_new(c, name), .map = calloc(from->g.nodes.len, sizeof(node_id))};
     g->gm = k.to;
-    if (k.to && k.map) {
-        k.to->code_id = from->code_id;
-        k.to->part = from->part;
-        copy_group(&k, g);
-    }
-    bp_status st = k.to && k.map ? graph_status(c, &k.to->g) : ctx_nomem(c);
+    bp_status st = k.to && k.map ? fill_graph(&k, g) : ctx_nomem(c);
     arena_fini(&k.values);
     free(k.map);
     return st;

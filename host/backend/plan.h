@@ -6,6 +6,7 @@
 #ifndef HOST_BACKEND_PLAN_H
 #define HOST_BACKEND_PLAN_H
 #include "host/backend/chain.h"
+#include "host/backend/variants.h"
 
 /* What links said on the way, for the error when none is left. */
 typedef struct {
@@ -43,6 +44,17 @@ typedef struct {
 bp_status assign_nodes(assignment *a);
 void assign_fini(assignment *a);
 
+/* What a run must know of a group whose graph has symbols. */
+typedef struct { uint32_t symbol, output, dim; } shown_size;
+typedef struct {
+    sym_program *program;      /* sizes and strides of the outputs, in their order; those of data count as 0 */
+    uint8_t *of_data;          /* one each: only the run tells */
+    uint32_t n;
+    VEC(uint32_t) symbol_of;   /* of each symbol of gm: the program's; empty: gm is the program's own graph */
+    VEC(uint32_t) symints;     /* the program's symbols that gm takes as inputs of their own, behind `in` */
+    VEC(shown_size) shows;     /* symbols of data that an output of the group shows */
+} group_sizes;
+
 typedef struct group {
     uint32_t link;
     bp_graph_module *gm;       /* counted: what is handed to backends; the program's own when the group is all of it */
@@ -51,6 +63,7 @@ typedef struct group {
     VEC(node_id) dies;         /* values that nothing needs behind this group */
     const tensor_meta **expected; /* one an output */
     uint32_t *same_as;         /* one an output: see SAME_*; NULL when all are plain */
+    group_sizes *sizes;        /* NULL: no symbols */
     bp_compiled *compiled;     /* NULL: its link did not compile it */
     char *why;                 /* then: what the link said; or what its failed run said */
     _Atomic(program *) rest;   /* answers where the link does not; made when first needed */
@@ -66,6 +79,7 @@ void group_fini(group *g);
 
 struct program {
     atomic_uint refs;
+    variants *variants;          /* of a graph with symbols: a program each, and this one has no groups; else NULL */
     chain *chain;
     bp_graph_module *gm, *asked; /* counted */
     uint64_t code;
@@ -79,6 +93,28 @@ struct program {
     atomic_uint seen;            /* generation of blame that is_retired reflects */
     uint32_t ninputs, noutputs;
 };
+
+/* sizes.c: what the graph of a compiled group tells of its sizes. */
+bp_status group_find_sizes(bp_ctx *c, group *g);
+void group_free_sizes(group_sizes *s); /* NULL: nothing */
+/* Runs the group's object, with the sizes of this run in r. values: of the program's symbols. */
+bp_status group_run_sized(bp_ctx *c, const group *g, const int64_t *values, bp_run *r);
+/* The inputs behind `in`, which are symbols: new references. */
+bp_status group_fill_symints(bp_ctx *c, const group *g, const int64_t *values, bp_tensor **in);
+/* Symbols of data that the outputs show. */
+void group_read_sizes(const group *g, bp_tensor *const *out, int64_t *values);
+/* What was asked of the group's graph while it was compiled is asked of the program's: facts from `first` on. */
+bp_status group_adopt_facts(bp_ctx *c, const group *g, sym_env *of_program, uint32_t first);
+
+/* Whether a graph is compiled by variants. */
+static inline bool graph_has_symbols(const graph *g) { return g->syms && sym_symbol_count(g->syms); }
+/* program_dynamic.c: the program of a graph with symbols, as program_compile_from. */
+bp_status program_compile_dynamic(bp_ctx *c, program *p, trail *t);
+bp_status program_run_dynamic(bp_ctx *c, program *p, const program_io *io);
+/* program.c: compiles gm, whose symbols are fixed or taken as they are, for the facade's chain. */
+bp_status program_compile_variant(bp_ctx *c, const program *of, bp_graph_module *gm, trail *t, program **out);
+/* program_run.c */
+bp_status program_run_inner(bp_ctx *c, program *p, const program_io *io);
 
 /* Compiles gm over the chain's links from `start` on. On failure the trail says why, or the context has a story. */
 bp_status program_compile_from(bp_ctx *c, chain *ch, uint32_t start, bp_graph_module *gm, bp_graph_module *asked,

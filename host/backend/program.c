@@ -15,6 +15,7 @@ void group_fini(group *g)
     vec_fini(&g->dies);
     free(g->expected);
     free(g->same_as);
+    group_free_sizes(g->sizes);
     compiled_unref(g->compiled);
     free(g->why);
     program_unref(atomic_load(&g->rest));
@@ -34,6 +35,7 @@ void program_unref(program *p)
         return;
     for (uint32_t i = 0; i < p->ngroups; i++)
         group_fini(&p->groups[i]);
+    variants_free(p->variants);
     free(p->groups);
     free(p->why);
     free(p->passed);
@@ -158,7 +160,11 @@ static bp_status compile_group(bp_ctx *c, program *p, group *g, assignment *a, t
     program *rest = NULL;
     const char *name = p->chain->links[g->link].name;
     TRY(fill_expected(c, g));
+    TRY(group_find_sizes(c, g));
+    uint32_t asked = g->gm->g.syms ? sym_fact_count(g->gm->g.syms) : 0;
     g->compiled = ask(c, p, g, a, &said);
+    if (!p->is_whole && g->gm->g.syms && ctx_ok(c))
+        TRY(group_adopt_facts(c, g, p->gm->g.syms, asked));
     if (g->compiled || !ctx_ok(c))
         return c->diag.code;
     if (!(g->why = strdup(said.text)))
@@ -189,13 +195,11 @@ static bp_status build(bp_ctx *c, program *p, assignment *a)
     return BP_OK;
 }
 
-bp_status program_compile_from(bp_ctx *c, chain *ch, uint32_t start, bp_graph_module *gm, bp_graph_module *asked,
-                               uint64_t code, trail *t, program **out)
+/* Takes p over when it fails. */
+static bp_status build_groups(bp_ctx *c, program *p, trail *t, program **out)
 {
-    program *p = make(c, ch, start, gm, asked, code);
-    if (!p)
-        return c->diag.code;
-    assignment a = {.c = c, .ch = ch, .gm = gm, .asked = asked, .start = start, .code = code, .trail = t};
+    assignment a = {.c = c, .ch = p->chain, .gm = p->gm, .asked = p->asked, .start = p->start, .code = p->code,
+                    .trail = t};
     bp_status st = build(c, p, &a);
     assign_fini(&a);
     if (st == BP_OK)
@@ -203,6 +207,38 @@ bp_status program_compile_from(bp_ctx *c, chain *ch, uint32_t start, bp_graph_mo
     else
         program_unref(p);
     return st;
+}
+
+bp_status program_compile_from(bp_ctx *c, chain *ch, uint32_t start, bp_graph_module *gm, bp_graph_module *asked,
+                               uint64_t code, trail *t, program **out)
+{
+    program *p = make(c, ch, start, gm, asked, code);
+    if (!p)
+        return c->diag.code;
+    if (!graph_has_symbols(&gm->g))
+        return build_groups(c, p, t, out);
+    bp_status st = program_compile_dynamic(c, p, t);
+    if (st == BP_OK)
+        *out = p;
+    else
+        program_unref(p);
+    return st;
+}
+
+/* Every result's metadata must be known before a graph is assigned: it is what outputs are checked against. */
+static bp_status ensure_metas(bp_ctx *c, bp_graph_module *gm)
+{
+    for (node_id n = gm->g.first; n; n = graph_get(&gm->g, n)->next)
+        if (graph_get(&gm->g, n)->op == BP_NODE_CALL_FUNCTION && !graph_get(&gm->g, n)->nmetas)
+            return graph_propagate(c, gm);
+    return BP_OK;
+}
+
+bp_status program_compile_variant(bp_ctx *c, const program *of, bp_graph_module *gm, trail *t, program **out)
+{
+    TRY(ensure_metas(c, gm));
+    program *p = make(c, of->chain, of->start, gm, of->asked, of->code);
+    return p ? build_groups(c, p, t, out) : c->diag.code;
 }
 
 /* -- from outside -------------------------------------------------------------------------------------------------- */
@@ -221,15 +257,6 @@ bp_status program_tell(bp_ctx *c, const trail *t, const chain *ch, const bp_grap
     if (chain_is_strict(ch))
         diag_hint(&c->diag, "\"fallback = error\" in [host] keeps other backends from answering");
     return c->diag.code;
-}
-
-/* Every result's metadata must be known before a graph is assigned: it is what outputs are checked against. */
-static bp_status ensure_metas(bp_ctx *c, bp_graph_module *gm)
-{
-    for (node_id n = gm->g.first; n; n = graph_get(&gm->g, n)->next)
-        if (graph_get(&gm->g, n)->op == BP_NODE_CALL_FUNCTION && !graph_get(&gm->g, n)->nmetas)
-            return graph_propagate(c, gm);
-    return BP_OK;
 }
 
 /* Takes the caller's reference to ch. */
@@ -267,7 +294,8 @@ bp_status program_compile(bp_ctx *c, bp_graph_module *gm, backend *b, program **
     *out = NULL;
     if (!ctx_ok(c))
         return c->diag.code;
-    TRY(ensure_metas(c, gm));
+    if (!graph_has_symbols(&gm->g)) /* else what it asks is a variant's */
+        TRY(ensure_metas(c, gm));
     TRY(compile(c, chain_of_backend(c, b), gm, gm, code_of(gm), out));
     log_program(c, *out);
     return BP_OK;
@@ -279,6 +307,18 @@ bp_status program_compile_names(compile_record *asker, bp_graph_module *gm, cons
     union { const bp_graph_module *seen; bp_graph_module *own; } asked = {asker->asked}; /* counted, not written */
     *out = NULL;
     return compile(asker->c, chain_of_names(asker, names, n), gm, asked.own, code_of(gm), out);
+}
+
+bp_status program_specialize_on(bp_ctx *c, program *p, const bp_dim *conditions, uint32_t n)
+{
+    if (p->variants)
+        return variants_specialize_on(c, p->variants, conditions, n);
+    return ctx_fail(c, BP_FAILED_PRECONDITION, "graph \"%s\" has no symbols to specialize on", p->gm->name);
+}
+
+uint32_t program_variants(const program *p)
+{
+    return p->variants ? variants_count(p->variants) : 1;
 }
 
 bp_graph_module *program_graph(const program *p)

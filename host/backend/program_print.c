@@ -67,8 +67,24 @@ static void print_group(const program *p, group *g, const char *because, buf *ou
     buf_fini(&why);
 }
 
+/* A graph with symbols: each variant, behind a line that says which sizes it serves. */
+static void print_variants(const program *p, const char *because, buf *out)
+{
+    for (uint32_t i = 0; i < variants_count(p->variants); i++) {
+        buf conditions = {0};
+        variants_print_conditions(p->variants, i, &conditions);
+        buf_printf(out, "%s: %s\n", p->gm->name, conditions.n ? buf_text(&conditions) : "any size");
+        print_program(variants_at(p->variants, i), because, out);
+        buf_fini(&conditions);
+    }
+}
+
 static void print_program(const program *p, const char *because, buf *out)
 {
+    if (p->variants) {
+        print_variants(p, because, out);
+        return;
+    }
     for (uint32_t i = 0; i < p->ngroups; i++)
         print_group(p, &p->groups[i], because, out);
 }
@@ -76,6 +92,16 @@ static void print_program(const program *p, const char *because, buf *out)
 void program_print_assignment(const program *p, buf *out)
 {
     print_program(p, NULL, out);
+}
+
+void program_print_variants(const program *p, buf *out)
+{
+    for (uint32_t i = 0; p->variants && i < variants_count(p->variants); i++) {
+        buf conditions = {0};
+        variants_print_conditions(p->variants, i, &conditions);
+        buf_printf(out, "compiled for %s\n", conditions.n ? buf_text(&conditions) : "any size");
+        buf_fini(&conditions);
+    }
 }
 
 /* -- who and how often --------------------------------------------------------------------------------------------- */
@@ -93,6 +119,8 @@ static void add_name(names *list, const char *name)
 
 static void collect(const program *p, names *list)
 {
+    for (uint32_t i = 0; p->variants && i < variants_count(p->variants); i++)
+        collect(variants_at(p->variants, i), list);
     for (uint32_t i = 0; i < p->ngroups; i++) {
         const group *g = &p->groups[i];
         const program *rest = rest_of(g);
@@ -116,6 +144,8 @@ void program_print_backends(const program *p, buf *out)
 uint32_t program_fallbacks(const program *p)
 {
     uint32_t n = 0;
+    for (uint32_t i = 0; p->variants && i < variants_count(p->variants); i++)
+        n += program_fallbacks(variants_at(p->variants, i));
     for (uint32_t i = 0; i < p->ngroups; i++) {
         const group *g = &p->groups[i];
         bool fell = !group_answers(g);

@@ -83,6 +83,7 @@ static HOT bp_status run_own(bp_ctx *c, const group *g, const program_io *io, co
     r.owned = owned;
     r.outputs = io->outputs;
     r.expected = g->expected;
+    r.sizes = NULL;
     r.ninputs = io->ninputs;
     r.noutputs = io->noutputs;
     r.depth = 0;
@@ -90,7 +91,7 @@ static HOT bp_status run_own(bp_ctx *c, const group *g, const program_io *io, co
     r.aligned = NULL;
     atomic_flag_clear(&r.said);
     r.inner[0] = '\0';
-    bp_status st = compiled_run(g->compiled, &r);
+    bp_status st = g->sizes ? group_run_sized(c, g, io->symbols, &r) : compiled_run(g->compiled, &r);
     if (st == BP_OK && g->same_as)
         share_outputs(g, io);
     return st;
@@ -236,7 +237,9 @@ static bool make_workspace(const program *p, bp_tensor **stack, workspace *w)
 {
     uint32_t nin = 0, nout = 0, n = p->gm->g.nodes.len;
     for (uint32_t i = 0; i < p->ngroups; i++) {
-        nin = p->groups[i].in.len > nin ? p->groups[i].in.len : nin;
+        const group *g = &p->groups[i];
+        uint32_t ins = g->in.len + (g->sizes ? g->sizes->symints.len : 0);
+        nin = ins > nin ? ins : nin;
         nout = p->groups[i].out.len > nout ? p->groups[i].out.len : nout;
     }
     uint64_t total = (uint64_t)n + nin + nout;
@@ -263,13 +266,28 @@ static void fill_inputs(const program *p, const program_io *io, workspace *w)
     }
 }
 
-static bp_status step(bp_ctx *c, program *p, group *g, workspace *w)
+/* A group of a graph with symbols: some of its inputs may be symbols, and its outputs may tell others. */
+RARE static bp_status run_sized(bp_ctx *c, program *p, group *g, program_io *io, workspace *w, int64_t *symbols)
+{
+    uint32_t n = g->sizes->symints.len;
+    bp_status st = group_fill_symints(c, g, symbols, w->in + io->ninputs);
+    io->ninputs += n;
+    io->symbols = symbols;
+    st = st ? st : run_one(c, p, g, io);
+    for (uint32_t i = 0; i < n; i++)
+        tensor_unref(io->inputs[io->ninputs - n + i]);
+    if (st == BP_OK)
+        group_read_sizes(g, io->outputs, symbols);
+    return st;
+}
+
+static bp_status step(bp_ctx *c, program *p, group *g, workspace *w, int64_t *symbols)
 {
     for (uint32_t i = 0; i < g->in.len; i++)
         w->in[i] = w->value[g->in.at[i]];
     memset(w->out, 0, g->out.len * sizeof *w->out);
     program_io io = {.inputs = w->in, .outputs = w->out, .ninputs = g->in.len, .noutputs = g->out.len};
-    TRY(run_one(c, p, g, &io));
+    TRY(g->sizes ? run_sized(c, p, g, &io, w, symbols) : run_one(c, p, g, &io));
     for (uint32_t i = 0; i < g->out.len; i++)
         w->value[g->out.at[i]] = w->out[i];
     for (uint32_t i = 0; i < g->dies.len; i++) {
@@ -294,33 +312,53 @@ RARE static bp_status run_groups(bp_ctx *c, program *p, const program_io *io)
 {
     bp_tensor *stack[STACK_TENSORS];
     workspace w;
+    uint32_t nsymbols = io->symbols ? sym_symbol_count(p->gm->g.syms) : 0;
+    variant_values symbols;
     if (!make_workspace(p, stack, &w))
         return ctx_nomem(c);
+    if (!variant_values_init(&symbols, nsymbols)) {
+        free(w.block);
+        return ctx_nomem(c);
+    }
+    if (nsymbols)
+        memcpy(symbols.at, io->symbols, nsymbols * sizeof *symbols.at);
     fill_inputs(p, io, &w);
     bp_status st = BP_OK;
     for (uint32_t i = 0; !st && i < p->ngroups; i++)
-        st = step(c, p, &p->groups[i], &w);
+        st = step(c, p, &p->groups[i], &w, symbols.at);
     if (!st)
         give_outputs(p, io, &w);
     for (uint32_t i = 0; i < p->gm->g.nodes.len; i++)
         tensor_unref(w.value[i]);
+    variant_values_fini(&symbols);
     free(w.block);
     return st;
 }
 
 /* -- programs ------------------------------------------------------------------------------------------------------ */
 
+/* What is not one group alone. */
+static bp_status run_parts(bp_ctx *c, program *p, const program_io *io)
+{
+    return p->variants ? program_run_dynamic(c, p, io) : run_groups(c, p, io);
+}
+
 static HOT bp_status run_program_hot(bp_ctx *c, program *p, const program_io *io)
 {
     uint32_t generation = atomic_load_explicit(&p->chain->room->generation, memory_order_acquire);
     if (generation != atomic_load_explicit(&p->seen, memory_order_acquire))
         look_again(p, generation);
-    return p->is_whole ? run_group(c, p, &p->groups[0], io) : run_groups(c, p, io);
+    return p->is_whole ? run_group(c, p, &p->groups[0], io) : run_parts(c, p, io);
 }
 
 static bp_status run_program(bp_ctx *c, program *p, const program_io *io)
 {
     return run_program_hot(c, p, io);
+}
+
+bp_status program_run_inner(bp_ctx *c, program *p, const program_io *io)
+{
+    return run_program(c, p, io);
 }
 
 bp_status program_run(bp_ctx *c, program *p, program_io *io)

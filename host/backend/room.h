@@ -90,6 +90,7 @@ void backend_bury(backend_room *room, struct bp_compiled *k);
 /* core.c */
 void wants_free(backend *b);
 int32_t backend_wanted_graph(const backend *b); /* what it said itself; BP_GRAPH_UNSET: nothing */
+bool backend_takes_dims(const backend *b);      /* it sees symbolic dims as they are; else numbers */
 /* service.c */
 void service_fill(host_table *t, backend *b);
 #endif

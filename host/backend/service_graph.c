@@ -1,6 +1,7 @@
 /* Services on a graph module and its inputs, and what a backend says of a graph. A module outlives its compile when a
  * plugin keeps a reference; then there is no record, and what needs one answers with its failure. */
 #include "host/backend/chain.h"
+#include "host/backend/dims.h"
 #include "host/backend/service.h"
 #include "host/backend/text.h"
 #include "host/backend/watch.h"
@@ -71,8 +72,9 @@ bp_compiled *service_forward(bp_graph_module *gm)
 
 bp_graph_module *service_gm_ref(bp_graph_module *gm)
 {
-    if (gm)
-        atomic_fetch_add_explicit(&gm->lent, 1, memory_order_relaxed);
+    if (!gm || dims_settle(gm) == BP_RESOURCE_EXHAUSTED)
+        return NULL;
+    atomic_fetch_add_explicit(&gm->lent, 1, memory_order_relaxed);
     return gm_ref(gm);
 }
 
@@ -143,6 +145,12 @@ const char *service_node_target(const bp_graph_module *gm, uint32_t node)
     return n ? n->target : "";
 }
 
+static bp_status arg_of_row(const bp_graph_module *gm, uint32_t node, const char *name, bp_value *out)
+{
+    TRY(graph_arg(gm, node, name, out));
+    return dims_see_value(gm, out);
+}
+
 /* By its schema name; by position ("0", "1") where there is no schema: getitem and output. */
 bp_status service_node_arg(const bp_graph_module *gm, uint32_t node, const char *name, bp_value *out)
 {
@@ -151,13 +159,13 @@ bp_status service_node_arg(const bp_graph_module *gm, uint32_t node, const char 
         return BP_INVALID_ARGUMENT;
     *out = (bp_value){0};
     if (n->row && (name[0] < '0' || name[0] > '9'))
-        return graph_arg(gm, node, name, out);
+        return arg_of_row(gm, node, name, out);
     char *end;
     unsigned long at = strtoul(name, &end, 10);
     if (!*name || *end || at >= n->nargs)
         return BP_NOT_FOUND;
     *out = n->args[at];
-    return BP_OK;
+    return dims_see_value(gm, out);
 }
 
 static void view_of_meta(const tensor_meta *m, bp_view *out)
@@ -174,7 +182,10 @@ bp_status service_node_meta(const bp_graph_module *gm, uint32_t node, uint32_t r
         return BP_INVALID_ARGUMENT;
     if (result >= n->nmetas)
         return BP_NOT_FOUND;
-    view_of_meta(&n->metas[result], out);
+    const tensor_meta *m = dims_see_meta(gm, &n->metas[result]);
+    if (!m)
+        return BP_FAILED_PRECONDITION;
+    view_of_meta(m, out);
     return BP_OK;
 }
 

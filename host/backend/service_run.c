@@ -16,6 +16,7 @@ bp_compiled *service_compiled_new(bp_graph_module *gm, bp_run_fn run, bp_destroy
     bp_compiled *k = compiled_of_run(record->c, record->b, run, destroy, state);
     if (k) {
         k->made_in = record->id;
+        k->env = gm->g.syms ? sym_env_ref(gm->g.syms) : NULL;
         atomic_init(&k->lent, 1);
     } else {
         record->inner = record->c->diag;

@@ -60,6 +60,10 @@ static bp_status fill(bp_ctx *c, link_view *v, const bp_graph_module *gm, const 
     v->gm->ctx = c;
     graph_fini(&v->gm->g);
     TRY(graph_clone(c, &gm->g, &v->gm->g));
+    if (gm->g.syms) { /* what the backend asks is asked of the graph that is compiled */
+        sym_env_unref(v->gm->g.syms);
+        v->gm->g.syms = sym_env_ref(gm->g.syms);
+    }
     TRY(copy_constants(c, gm, v->gm));
     TRY(copy_options(c, b, asked, v->gm));
     if (backend_graph_kind(b) == BP_GRAPH_CORE)
@@ -96,6 +100,7 @@ void link_view_destroy(link_view *v)
         gm_unref(v->gm);
     }
     vec_fini(&v->record.constants);
+    map_fini(&v->record.shown);
     free(v->record.order);
     free(v->record.placeholders);
     free(v->origin);

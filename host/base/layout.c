@@ -28,6 +28,14 @@ AT(bp_dim, value, 0);
 AT(bp_dim, sym, 8);
 AT(bp_dim, zero, 12);
 
+SIZE(bp_symbol, 56);
+AT(bp_symbol, flags, 4);
+AT(bp_symbol, name, 8);
+AT(bp_symbol, dim, 16);
+AT(bp_symbol, hint, 32);
+AT(bp_symbol, min, 40);
+AT(bp_symbol, max, 48);
+
 SIZE(bp_scalar, 24);
 AT(bp_scalar, kind, 0);
 AT(bp_scalar, sym, 4);
@@ -130,6 +138,8 @@ AT(bp_host, compiled_new, 8 + 8 * 27);
 AT(bp_host, run_borrow, 8 + 8 * 30);
 AT(bp_host, lookup_backend, 8 + 8 * 37);
 AT(bp_host, once, 8 + 8 * 42);
+AT(bp_host, symbol_count, 8 + 8 * 43);
+AT(bp_host, run_dim, 8 + 8 * 51);
 
 SIZE(bp_option_row, 32);
 AT(bp_option_row, name, 0);

@@ -218,6 +218,7 @@ static void print_segments(report *r, const segment_store *store)
         buf_printf(&r->out, "%s: on ", seg->name);
         program_print_backends(seg->program, &r->out);
         buf_putc(&r->out, '\n');
+        program_print_variants(seg->program, &r->out);
         gm_print_tabular(program_graph(seg->program), &r->out);
         buf_putc(&r->out, '\n');
     }

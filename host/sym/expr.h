@@ -168,5 +168,4 @@ bool sym_record(sym_env *e, bp_ctx *c, sym_ex condition, enum sym_origin origin)
 /* Reports a failure to c (NULL: nobody), with a and b as what the values were; false if there was one. Clears. */
 bool sym_ends_well(sym_env *e, bp_ctx *c, const char *sign, bp_dim a, bp_dim b);
 bp_dim sym_dim(const sym_env *e, sym_ex x);                   /* with its hint */
-bool sym_belongs(const sym_env *e, bp_dim d);
 #endif

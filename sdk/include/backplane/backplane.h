@@ -366,6 +366,8 @@ typedef struct {
     /* Or a function that gives them: called once, when the first graph is decomposed for the backend. */
     const bp_decomposition *(*give_decompositions)(void *arg);
     void *arg;
+    uint32_t dynamic_shapes;                /* 1: it takes dims that are symbolic: BP_DYNAMIC_SHAPES of plugin.h */
+    uint32_t reserved;
 } bp_backend_wants;
 /* Everything that it points to lives as long as the runtime. Called again, the last call holds for later compiles.
  * errors: NOT_FOUND: no backend of that name was registered from C; INVALID_ARGUMENT: an unknown target, a formula that

@@ -21,7 +21,7 @@
 #include <stdio.h>
 
 /* The newest API of this header. Define BP_API before including it to be kept from using newer rows. */
-#define BP_API_NEWEST 1
+#define BP_API_NEWEST 2
 #ifndef BP_API
 #define BP_API BP_API_NEWEST
 #endif
@@ -50,6 +50,11 @@ static inline const bp_host *bp_host_of_(const void *handle) /* NULL: no handle,
 #define BP_HOST_HAS_(host, row) \
     ((host) && (host)->size >= offsetof(bp_host, row) + sizeof((host)->row) && (host)->row != NULL)
 #define BP_SINCE_1(text) text
+#if BP_API >= 2
+#define BP_SINCE_2(text) text
+#else
+#define BP_SINCE_2(text)
+#endif
 #define BP_API_ROW(since, result, name, params, args, handle, fallback)               \
     BP_SINCE_##since(static inline result bp_##name params {                          \
         const bp_host *table_ = BP_HOST_OF_(handle);                                  \
@@ -135,6 +140,9 @@ typedef struct {
     const char *name, *type, *default_value, *help; /* type: "bool", "int", "float", "string" */
 } bp_option_row;
 enum { BP_CONCURRENT_COMPILE = 1u, BP_CONCURRENT_RUN = 2u, BP_FORK_SAFE = 4u };
+/* It takes dims that are symbolic (sym is not 0). Without this flag every dim that it reads is a number, and what it
+ * compiled serves calls of that number alone; one that reads no size serves them all. */
+enum { BP_DYNAMIC_SHAPES = 8u };
 typedef struct {
     uint32_t size, flags;
     const char *version, *build_id, *vendor;

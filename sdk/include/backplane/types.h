@@ -69,6 +69,21 @@ enum {
  * its frame or graph module, and value is its hint. zero is reserved and 0. */
 typedef struct { int64_t value; uint32_t sym, zero; } bp_dim;
 
+/* A symbol of a graph module: a size, stride or number that varies between calls. min, max: inclusive; INT64_MIN and
+ * INT64_MAX are no bounds. */
+enum { BP_SYMBOL_UNBACKED = 1u }; /* the graph itself computes it: there is no hint */
+typedef struct {
+    uint32_t size, flags; /* size of this struct, in bytes: what the giver filled in */
+    const char *name;     /* "s0" */
+    bp_dim dim;
+    int64_t hint, min, max;
+} bp_symbol;
+/* Relations and operations on dims, of bp_dim_holds and bp_dim_make. */
+enum { BP_DIM_EQ = 1, BP_DIM_NE = 2, BP_DIM_LT = 3, BP_DIM_LE = 4 };
+enum {
+    BP_DIM_ADD = 1, BP_DIM_SUB = 2, BP_DIM_MUL = 3, BP_DIM_FLOORDIV = 4, BP_DIM_MOD = 5, BP_DIM_MIN = 6, BP_DIM_MAX = 7
+};
+
 /* A number with its kind, so that 1 and 1.0 promote as PyTorch promotes them. */
 enum { BP_SCALAR_UNSET = 0, BP_SCALAR_BOOL = 1, BP_SCALAR_INT = 2, BP_SCALAR_FLOAT = 3, BP_SCALAR_COMPLEX = 4 };
 typedef struct { uint32_t kind, sym; union { int64_t i; double f[2]; } v; } bp_scalar;
