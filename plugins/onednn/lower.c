@@ -10,6 +10,7 @@ enum clamp_kind { CLAMP_RELU, CLAMP_HARDTANH };
 typedef struct {
     program *p;
     bp_graph_module *gm;
+    reader g;            /* of this run's sizes, or the hints */
     uint32_t *value_of; /* by node id; UINT32_MAX: none yet */
     dnnl_primitive_attr_t attr; /* scratchpads are ours */
     dnnl_status_t status; /* sticky */
@@ -17,7 +18,7 @@ typedef struct {
 
 typedef struct {
     const char *target;
-    bool (*check)(const bp_graph_module *gm, uint32_t node, int parameter, why *w);
+    bool (*check)(const reader *g, uint32_t node, int parameter, why *w);
     void (*lower)(lowering *l, uint32_t node, int parameter);
     int parameter;
 } lower_row;
@@ -72,7 +73,7 @@ static uint32_t seen_as(lowering *l, const operand *o, uint32_t node)
     dnnl_memory_desc_t md;
     if (!o->reshaped || l->status != dnnl_success)
         return v;
-    if (!operand_get(l->gm, o->node, NULL, &whole, &w))
+    if (!operand_get(&l->g, o->node, NULL, &whole, &w))
         return good(l, dnnl_invalid_arguments), v;
     if (!(md = plain(l, &whole)))
         return v;
@@ -105,7 +106,7 @@ static uint32_t result(lowering *l, uint32_t node, const operand *dst, const_dnn
     if (!dst->reshaped) {
         if (!good(l, dnnl.memory_desc_clone(&copy, md)))
             return 0;
-    } else if (!operand_get(l->gm, node, NULL, &whole, &w) || !(copy = plain(l, &whole))) {
+    } else if (!operand_get(&l->g, node, NULL, &whole, &w) || !(copy = plain(l, &whole))) {
         return good(l, dnnl_invalid_arguments), 0;
     }
     uint32_t v = program_value(l->p, copy, PLACE_ARENA, 0);
@@ -134,11 +135,11 @@ static void split_groups(operand *t, int64_t groups)
     t->reshaped = true;
 }
 
-static bool check_convolution(const bp_graph_module *gm, uint32_t node, int parameter, why *w)
+static bool check_convolution(const reader *g, uint32_t node, int parameter, why *w)
 {
     conv_node n;
     (void)parameter;
-    return conv_get(gm, node, &n, w);
+    return conv_get(g, node, &n, w);
 }
 
 static void lower_convolution(lowering *l, uint32_t node, int parameter)
@@ -147,7 +148,7 @@ static void lower_convolution(lowering *l, uint32_t node, int parameter)
     dnnl_primitive_desc_t pd = NULL;
     why w = {(char[128]){0}, 128, false};
     (void)parameter;
-    if (!conv_get(l->gm, node, &n, &w)) {
+    if (!conv_get(&l->g, node, &n, &w)) {
         good(l, dnnl_invalid_arguments);
         return;
     }
@@ -174,7 +175,7 @@ static void lower_convolution(lowering *l, uint32_t node, int parameter)
     destroy_all((dnnl_memory_desc_t[]){src, weights, bias, dst}, 4);
 }
 
-typedef bool (*matmul_reader)(const bp_graph_module *gm, uint32_t node, matmul_node *out, why *w);
+typedef bool (*matmul_reader)(const reader *g, uint32_t node, matmul_node *out, why *w);
 
 /* A product: everything in plain strides, which oneDNN's matmul takes as they are, but the weights, which it may
  * pack. */
@@ -183,7 +184,7 @@ static void lower_product(lowering *l, uint32_t node, matmul_reader get)
     matmul_node n;
     dnnl_primitive_desc_t pd = NULL;
     why w = {(char[128]){0}, 128, false};
-    if (!get(l->gm, node, &n, &w)) {
+    if (!get(&l->g, node, &n, &w)) {
         good(l, dnnl_invalid_arguments);
         return;
     }
@@ -205,11 +206,11 @@ static void lower_product(lowering *l, uint32_t node, matmul_reader get)
 }
 
 #define PRODUCT(kind)                                                                              \
-    static bool check_##kind(const bp_graph_module *gm, uint32_t node, int parameter, why *w)      \
+    static bool check_##kind(const reader *g, uint32_t node, int parameter, why *w)      \
     {                                                                                              \
         matmul_node n = {0};                                                                       \
         (void)parameter;                                                                           \
-        return kind##_get(gm, node, &n, w);                                                        \
+        return kind##_get(g, node, &n, w);                                                        \
     }                                                                                              \
     static void lower_##kind(lowering *l, uint32_t node, int parameter)                            \
     {                                                                                              \
@@ -221,11 +222,11 @@ PRODUCT(linear)
 PRODUCT(addmm)
 #undef PRODUCT
 
-static bool check_avg_pool(const bp_graph_module *gm, uint32_t node, int parameter, why *w)
+static bool check_avg_pool(const reader *g, uint32_t node, int parameter, why *w)
 {
     pool_node n;
     (void)parameter;
-    return pool_get(gm, node, false, &n, w);
+    return pool_get(g, node, false, &n, w);
 }
 
 static void lower_avg_pool(lowering *l, uint32_t node, int parameter)
@@ -234,7 +235,7 @@ static void lower_avg_pool(lowering *l, uint32_t node, int parameter)
     dnnl_primitive_desc_t pd = NULL;
     why w = {(char[128]){0}, 128, false};
     (void)parameter;
-    if (!pool_get(l->gm, node, false, &n, &w)) {
+    if (!pool_get(&l->g, node, false, &n, &w)) {
         good(l, dnnl_invalid_arguments);
         return;
     }
@@ -253,11 +254,11 @@ static void lower_avg_pool(lowering *l, uint32_t node, int parameter)
     destroy_all(&dst, 1);
 }
 
-static bool check_max_pool(const bp_graph_module *gm, uint32_t node, int parameter, why *w)
+static bool check_max_pool(const reader *g, uint32_t node, int parameter, why *w)
 {
     pool_node n;
     (void)parameter;
-    return pool_get(gm, node, true, &n, w);
+    return pool_get(g, node, true, &n, w);
 }
 
 static void lower_max_pool(lowering *l, uint32_t node, int parameter)
@@ -265,7 +266,7 @@ static void lower_max_pool(lowering *l, uint32_t node, int parameter)
     pool_node n;
     why w = {(char[128]){0}, 128, false};
     (void)parameter;
-    if (!pool_get(l->gm, node, true, &n, &w)) {
+    if (!pool_get(&l->g, node, true, &n, &w)) {
         good(l, dnnl_invalid_arguments);
         return;
     }
@@ -286,11 +287,11 @@ static void lower_max_pool(lowering *l, uint32_t node, int parameter)
 }
 
 /* Eltwise steps keep the layout of what they read, also a primitive's own. */
-static bool check_eltwise(const bp_graph_module *gm, uint32_t node, int parameter, why *w)
+static bool check_eltwise(const reader *g, uint32_t node, int parameter, why *w)
 {
     operand src, dst;
     (void)parameter;
-    return operand_get(gm, node, "self", &src, w) && operand_get(gm, node, NULL, &dst, w);
+    return operand_get(g, node, "self", &src, w) && operand_get(g, node, NULL, &dst, w);
 }
 
 static void lower_eltwise(lowering *l, uint32_t node, int parameter)
@@ -298,7 +299,7 @@ static void lower_eltwise(lowering *l, uint32_t node, int parameter)
     operand src, dst;
     dnnl_primitive_desc_t pd = NULL;
     why w = {(char[128]){0}, 128, false};
-    if (!operand_get(l->gm, node, "self", &src, &w) || !operand_get(l->gm, node, NULL, &dst, &w)) {
+    if (!operand_get(&l->g, node, "self", &src, &w) || !operand_get(&l->g, node, NULL, &dst, &w)) {
         good(l, dnnl_invalid_arguments);
         return;
     }
@@ -313,11 +314,11 @@ static void lower_eltwise(lowering *l, uint32_t node, int parameter)
     add_primitive(l, node, pd, (const int[]){DNNL_ARG_SRC, DNNL_ARG_DST}, v, 2);
 }
 
-static bool check_clamp(const bp_graph_module *gm, uint32_t node, int parameter, why *w)
+static bool check_clamp(const reader *g, uint32_t node, int parameter, why *w)
 {
     double lo, hi;
-    return check_eltwise(gm, node, 0, w) && (parameter == CLAMP_RELU || (number_get(gm, node, "min_val", &lo, w) &&
-                                                                         number_get(gm, node, "max_val", &hi, w)));
+    return check_eltwise(g, node, 0, w) && (parameter == CLAMP_RELU || (number_get(g, node, "min_val", &lo, w) &&
+                                                                         number_get(g, node, "max_val", &hi, w)));
 }
 
 static void lower_clamp(lowering *l, uint32_t node, int parameter)
@@ -325,9 +326,9 @@ static void lower_clamp(lowering *l, uint32_t node, int parameter)
     operand src, dst;
     double lo = 0, hi = INFINITY;
     why w = {(char[128]){0}, 128, false};
-    if (!operand_get(l->gm, node, "self", &src, &w) || !operand_get(l->gm, node, NULL, &dst, &w) ||
+    if (!operand_get(&l->g, node, "self", &src, &w) || !operand_get(&l->g, node, NULL, &dst, &w) ||
         (parameter == CLAMP_HARDTANH &&
-         (!number_get(l->gm, node, "min_val", &lo, &w) || !number_get(l->gm, node, "max_val", &hi, &w)))) {
+         (!number_get(&l->g, node, "min_val", &lo, &w) || !number_get(&l->g, node, "max_val", &hi, &w)))) {
         good(l, dnnl_invalid_arguments);
         return;
     }
@@ -359,9 +360,10 @@ static const lower_row *find_row(const char *target)
 bool lower_supports(const bp_graph_module *gm, uint32_t node, why *w)
 {
     const lower_row *row = find_row(bp_node_target(gm, node));
+    const reader g = {gm, NULL, false};
     if (!row)
         return no(w, "%s is not among the operators that oneDNN is used for", bp_node_target(gm, node));
-    return row->check(gm, node, row->parameter, w);
+    return row->check(&g, node, row->parameter, w);
 }
 
 static void add_input(lowering *l, uint32_t node, uint32_t index)
@@ -371,7 +373,7 @@ static void add_input(lowering *l, uint32_t node, uint32_t index)
     char text[128] = "";
     why w = {text, sizeof text, false};
     l->value_of[node] = UINT32_MAX;
-    if (!operand_get(l->gm, node, NULL, &o, &w) || !(md = plain(l, &o)))
+    if (!operand_get(&l->g, node, NULL, &o, &w) || !(md = plain(l, &o)))
         return; /* read by nobody that we took; a reader would have been refused */
     l->value_of[node] = program_value(l->p, md, PLACE_INPUT, index);
     if (l->value_of[node] == UINT32_MAX)
@@ -416,7 +418,7 @@ static void add_output(lowering *l, const bp_value *item, uint32_t index, uint32
     why w = {(char[128]){0}, 128, false};
     dnnl_primitive_desc_t pd;
     if (item->kind != BP_VALUE_NODE || l->value_of[item->v.node] == UINT32_MAX ||
-        !operand_get(l->gm, item->v.node, NULL, &o, &w)) {
+        !operand_get(&l->g, item->v.node, NULL, &o, &w)) {
         good(l, dnnl_invalid_arguments);
         return;
     }
@@ -494,21 +496,33 @@ static bool has_calls(const bp_graph_module *gm)
     return false;
 }
 
-program *lower_graph(bp_graph_module *gm, const bp_inputs *inputs)
+bool lower_is_empty(const bp_graph_module *gm)
 {
-    if (!has_calls(gm)) {
-        bp_decline(gm, 0, "the graph has no operator");
-        return NULL;
-    }
-    lowering l = {.gm = gm, .p = calloc(1, sizeof(program))};
+    return !has_calls(gm);
+}
+
+static void tell(const bp_graph_module *gm, uint32_t at, dnnl_status_t status, lower_failure *failure)
+{
+    const char *what = at ? bp_node_name(gm, at) : "the graph";
+    failure->code = status == dnnl_out_of_memory ? BP_RESOURCE_EXHAUSTED : BP_INTERNAL;
+    snprintf(failure->text, sizeof failure->text, "oneDNN refused %.100s with code %d", what, (int)status);
+    if (status != dnnl_unimplemented)
+        return;
+    failure->code = BP_UNIMPLEMENTED;
+    snprintf(failure->text, sizeof failure->text, "oneDNN has no primitive for %.100s", what);
+}
+
+program *lower_graph(bp_graph_module *gm, const bp_run *run, bool lent, lower_failure *failure)
+{
+    lowering l = {.gm = gm, .g = {gm, run, true}, .p = calloc(1, sizeof(program))};
     uint32_t n = largest_id(gm) + 1, at = 0;
-    (void)inputs;
     l.value_of = malloc(n * sizeof *l.value_of);
     if (!l.p || !l.value_of) {
         l.status = dnnl_out_of_memory;
     } else {
         memset(l.value_of, 0xff, n * sizeof *l.value_of);
         l.p->host = BP_HOST_OF_(gm);
+        l.p->is_lent = lent;
         if (good(&l, dnnl.primitive_attr_create(&l.attr)) &&
             good(&l, dnnl.primitive_attr_set_scratchpad_mode(l.attr, dnnl_scratchpad_mode_user)))
             at = lower_nodes(&l);
@@ -519,10 +533,6 @@ program *lower_graph(bp_graph_module *gm, const bp_inputs *inputs)
     if (l.status == dnnl_success)
         return l.p;
     program_destroy(l.p);
-    if (l.status == dnnl_unimplemented)
-        bp_decline(gm, at, "oneDNN has no primitive for %s", at ? bp_node_name(gm, at) : "the graph");
-    else
-        bp_fail(gm, l.status == dnnl_out_of_memory ? BP_RESOURCE_EXHAUSTED : BP_INTERNAL,
-                "oneDNN refused %s with code %d", at ? bp_node_name(gm, at) : "the graph", (int)l.status);
+    tell(gm, at, l.status, failure);
     return NULL;
 }

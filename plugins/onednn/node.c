@@ -15,10 +15,42 @@ bool no(why *w, const char *fmt, ...)
     return false;
 }
 
-/* Whether two indices can reach one element: sizes sorted by stride must not run into the next stride. */
-static bool reaches_twice(const operand *o)
+/* -- questions on sizes -------------------------------------------------------------------------------------------- */
+
+static bp_dim number(int64_t v)
 {
-    int64_t reach = 0;
+    bp_dim d = {v, 0, 0};
+    return d;
+}
+
+static bool holds(const reader *g, int32_t relation, bp_dim a, bp_dim b)
+{
+    if (a.sym || b.sym)
+        return bp_dim_holds(g->gm, relation, a, b) == 1;
+    return relation == BP_DIM_EQ ? a.value == b.value : a.value < b.value;
+}
+
+static bool make(const reader *g, int32_t operation, bp_dim a, bp_dim b, bp_dim *out)
+{
+    if (a.sym || b.sym)
+        return bp_dim_make(g->gm, operation, a, b, out) == BP_OK;
+    *out = number(operation == BP_DIM_ADD ? a.value + b.value : operation == BP_DIM_MUL ? a.value * b.value
+                                                                                     : a.value % b.value);
+    return true;
+}
+
+/* The size d + 1 of n steps: how far the last element of a dimension lies. */
+static bool add_reach(const reader *g, bp_dim size, bp_dim step, bp_dim *reach)
+{
+    bp_dim last, span;
+    return make(g, BP_DIM_ADD, size, number(-1), &last) && make(g, BP_DIM_MUL, last, step, &span) &&
+           make(g, BP_DIM_ADD, *reach, span, reach);
+}
+
+/* Whether two indices can reach one element: sizes sorted by stride must not run into the next stride. */
+static bool reaches_twice(const reader *g, const operand *o)
+{
+    bp_dim reach = number(0);
     bool done[MAX_RANK] = {false};
     for (int k = 0; k < o->rank; k++) {
         int best = -1;
@@ -26,16 +58,25 @@ static bool reaches_twice(const operand *o)
             if (!done[d] && (best < 0 || o->strides[d] < o->strides[best]))
                 best = d;
         done[best] = true;
-        if (o->sizes[best] == 1)
+        if (o->sizes[best] == 1 && holds(g, BP_DIM_EQ, o->size[best], number(1)))
             continue;
-        if (o->strides[best] <= reach)
+        if (!holds(g, BP_DIM_LT, reach, o->step[best]) || !add_reach(g, o->size[best], o->step[best], &reach))
             return true;
-        reach += (o->sizes[best] - 1) * o->strides[best];
     }
     return false;
 }
 
-static bool from_view(const bp_view *v, const char *name, operand *out, why *w)
+/* The dim as the reader sees it, and as a number. */
+static bool read_dim(const reader *g, bp_dim d, bp_dim *seen, int64_t *value)
+{
+    *value = d.value;
+    if (d.sym && g->run && bp_run_dim(g->run, d, value) != BP_OK)
+        return false;
+    *seen = g->settled ? number(*value) : d;
+    return true;
+}
+
+static bool from_view(const reader *g, const bp_view *v, const char *name, operand *out, why *w)
 {
     if (v->dtype != BP_F32)
         return no(w, "%s is not float32", name);
@@ -45,52 +86,55 @@ static bool from_view(const bp_view *v, const char *name, operand *out, why *w)
         return no(w, "%s has rank %u, taken are 1 to %d", name, v->rank, MAX_RANK);
     out->rank = (int)v->rank;
     for (int d = 0; d < out->rank; d++) {
-        if (v->sizes[d].sym || v->strides[d].sym)
-            return no(w, "%s has a symbolic size at index %d", name, d);
-        out->sizes[d] = v->sizes[d].value;
-        out->strides[d] = v->strides[d].value;
-        if (out->sizes[d] == 0)
-            return no(w, "%s is empty", name);
+        if (!read_dim(g, v->sizes[d], &out->size[d], &out->sizes[d]) ||
+            !read_dim(g, v->strides[d], &out->step[d], &out->strides[d]))
+            return no(w, "%s has a size at index %d that is not known", name, d);
+        if (!holds(g, BP_DIM_LT, number(0), out->size[d]))
+            return no(w, "%s is empty, or may be", name);
     }
-    return reaches_twice(out) ? no(w, "%s is expanded: an element is reached twice", name) : true;
+    return reaches_twice(g, out) ? no(w, "%s is expanded: an element is reached twice", name) : true;
 }
 
-bool operand_optional(const bp_graph_module *gm, uint32_t node, const char *name, operand *out, why *w)
+/* -- arguments ----------------------------------------------------------------------------------------------------- */
+
+bool operand_optional(const reader *g, uint32_t node, const char *name, operand *out, why *w)
 {
     bp_value v;
     bp_view view = {.size = sizeof view};
     memset(out, 0, sizeof *out);
-    if (bp_node_arg(gm, node, name, &v) != BP_OK)
+    if (bp_node_arg(g->gm, node, name, &v) != BP_OK)
         return no(w, "the node has no argument %s", name);
     if (v.kind == BP_VALUE_NONE)
         return true;
     if (v.kind != BP_VALUE_NODE)
         return no(w, "%s is a number", name);
     out->node = v.v.node;
-    if (bp_node_meta(gm, v.v.node, 0, &view) != BP_OK)
+    if (bp_node_meta(g->gm, v.v.node, 0, &view) != BP_OK)
         return no(w, "the shape of %s is unknown", name);
-    return from_view(&view, name, out, w);
+    return from_view(g, &view, name, out, w);
 }
 
-bool operand_get(const bp_graph_module *gm, uint32_t node, const char *name, operand *out, why *w)
+bool operand_get(const reader *g, uint32_t node, const char *name, operand *out, why *w)
 {
     if (name)
-        return operand_optional(gm, node, name, out, w) && (out->node || no(w, "%s is None", name));
+        return operand_optional(g, node, name, out, w) && (out->node || no(w, "%s is None", name));
     bp_view view = {.size = sizeof view};
     memset(out, 0, sizeof *out);
     out->node = node;
-    if (bp_node_meta(gm, node, 0, &view) != BP_OK)
+    if (bp_node_meta(g->gm, node, 0, &view) != BP_OK)
         return no(w, "the shape of the result is unknown");
-    return from_view(&view, "the result", out, w);
+    return from_view(g, &view, "the result", out, w);
 }
 
-bool operand_is_contiguous(const operand *o)
+bool operand_is_contiguous(const reader *g, const operand *o)
 {
-    int64_t want = 1;
+    bp_dim want = number(1);
     for (int d = o->rank - 1; d >= 0; d--) {
-        if (o->sizes[d] != 1 && o->strides[d] != want)
+        bool is_one = o->sizes[d] == 1 && holds(g, BP_DIM_EQ, o->size[d], number(1));
+        if (!is_one && !holds(g, BP_DIM_EQ, o->step[d], want))
             return false;
-        want *= o->sizes[d];
+        if (!make(g, BP_DIM_MUL, want, o->size[d], &want))
+            return false;
     }
     return true;
 }
@@ -104,11 +148,11 @@ static bool item_int(const bp_value *v, int64_t *out)
     return false;
 }
 
-bool ints_get(const bp_graph_module *gm, uint32_t node, const char *name, int n, const int64_t *fallback, int64_t *out,
+bool ints_get(const reader *g, uint32_t node, const char *name, int n, const int64_t *fallback, int64_t *out,
               why *w)
 {
     bp_value v;
-    if (bp_node_arg(gm, node, name, &v) != BP_OK)
+    if (bp_node_arg(g->gm, node, name, &v) != BP_OK)
         return no(w, "the node has no argument %s", name);
     const bp_value *items = v.kind == BP_VALUE_LIST ? v.v.items : &v;
     uint32_t count = v.kind == BP_VALUE_LIST ? v.count : 1;
@@ -124,16 +168,16 @@ bool ints_get(const bp_graph_module *gm, uint32_t node, const char *name, int n,
     return true;
 }
 
-bool int_get(const bp_graph_module *gm, uint32_t node, const char *name, int64_t *out, why *w)
+bool int_get(const reader *g, uint32_t node, const char *name, int64_t *out, why *w)
 {
-    return ints_get(gm, node, name, 1, NULL, out, w);
+    return ints_get(g, node, name, 1, NULL, out, w);
 }
 
-bool number_get(const bp_graph_module *gm, uint32_t node, const char *name, double *out, why *w)
+bool number_get(const reader *g, uint32_t node, const char *name, double *out, why *w)
 {
     bp_value v;
     int64_t i;
-    if (bp_node_arg(gm, node, name, &v) != BP_OK)
+    if (bp_node_arg(g->gm, node, name, &v) != BP_OK)
         return no(w, "the node has no argument %s", name);
     if (v.kind == BP_VALUE_FLOAT)
         return *out = v.v.f[0], true;
@@ -143,57 +187,58 @@ bool number_get(const bp_graph_module *gm, uint32_t node, const char *name, doub
     return true;
 }
 
-bool conv_get(const bp_graph_module *gm, uint32_t node, conv_node *out, why *w)
+bool conv_get(const reader *g, uint32_t node, conv_node *out, why *w)
 {
     int64_t flag = 0;
-    bool general = strcmp(bp_node_target(gm, node), "aten.convolution.default") == 0;
-    if (!operand_get(gm, node, "input", &out->src, w) || !operand_get(gm, node, "weight", &out->weights, w) ||
-        !operand_optional(gm, node, "bias", &out->bias, w) || !operand_get(gm, node, NULL, &out->dst, w))
+    bool general = strcmp(bp_node_target(g->gm, node), "aten.convolution.default") == 0;
+    if (!operand_get(g, node, "input", &out->src, w) || !operand_get(g, node, "weight", &out->weights, w) ||
+        !operand_optional(g, node, "bias", &out->bias, w) || !operand_get(g, node, NULL, &out->dst, w))
         return false;
-    if (general && (!int_get(gm, node, "transposed", &flag, w) || flag))
+    if (general && (!int_get(g, node, "transposed", &flag, w) || flag))
         return no(w, "transposed convolution is not taken");
     out->spatial = out->weights.rank - 2;
     if (out->spatial < 1 || out->src.rank != out->weights.rank)
         return no(w, "input has rank %d and weight %d: batched inputs only", out->src.rank, out->weights.rank);
-    return ints_get(gm, node, "stride", out->spatial, NULL, out->stride, w) &&
-           ints_get(gm, node, "padding", out->spatial, NULL, out->padding, w) &&
-           ints_get(gm, node, "dilation", out->spatial, NULL, out->dilation, w) &&
-           int_get(gm, node, "groups", &out->groups, w);
+    return ints_get(g, node, "stride", out->spatial, NULL, out->stride, w) &&
+           ints_get(g, node, "padding", out->spatial, NULL, out->padding, w) &&
+           ints_get(g, node, "dilation", out->spatial, NULL, out->dilation, w) &&
+           int_get(g, node, "groups", &out->groups, w);
 }
 
 /* oneDNN's window must give PyTorch's output size, which rounding up may not. */
-static bool window_fits(const pool_node *p, int64_t ceil_mode, why *w)
+static bool window_fits(const reader *g, const pool_node *p, int64_t ceil_mode, why *w)
 {
-    for (int d = 0; d < 2; d++) {
+    for (int d = 0; ceil_mode && d < 2; d++) {
         int64_t span = p->dilation[d] * (p->kernel[d] - 1) + 1;
-        int64_t room = p->src.sizes[p->src.rank - 2 + d] + 2 * p->padding[d] - span;
-        if (ceil_mode && room % p->stride[d])
+        bp_dim room;
+        if (!make(g, BP_DIM_ADD, p->src.size[p->src.rank - 2 + d], number(2 * p->padding[d] - span), &room) ||
+            !make(g, BP_DIM_MOD, room, number(p->stride[d]), &room) || !holds(g, BP_DIM_EQ, room, number(0)))
             return no(w, "ceil_mode adds a partial window");
     }
     return true;
 }
 
-bool pool_get(const bp_graph_module *gm, uint32_t node, bool is_max, pool_node *out, why *w)
+bool pool_get(const reader *g, uint32_t node, bool is_max, pool_node *out, why *w)
 {
     int64_t ceil_mode = 0, include = 0;
     bp_value divisor = {0};
     out->dilation[0] = out->dilation[1] = 1;
-    if (!operand_get(gm, node, "self", &out->src, w) || !operand_get(gm, node, NULL, &out->dst, w))
+    if (!operand_get(g, node, "self", &out->src, w) || !operand_get(g, node, NULL, &out->dst, w))
         return false;
     if (out->src.rank != 4)
         return no(w, "self has rank %d, taken is 4", out->src.rank);
-    if (!ints_get(gm, node, "kernel_size", 2, NULL, out->kernel, w) ||
-        !ints_get(gm, node, "stride", 2, out->kernel, out->stride, w) ||
-        !ints_get(gm, node, "padding", 2, NULL, out->padding, w) || !int_get(gm, node, "ceil_mode", &ceil_mode, w))
+    if (!ints_get(g, node, "kernel_size", 2, NULL, out->kernel, w) ||
+        !ints_get(g, node, "stride", 2, out->kernel, out->stride, w) ||
+        !ints_get(g, node, "padding", 2, NULL, out->padding, w) || !int_get(g, node, "ceil_mode", &ceil_mode, w))
         return false;
-    if (is_max && !ints_get(gm, node, "dilation", 2, NULL, out->dilation, w))
+    if (is_max && !ints_get(g, node, "dilation", 2, NULL, out->dilation, w))
         return false;
-    if (!is_max && (bp_node_arg(gm, node, "divisor_override", &divisor) != BP_OK || divisor.kind != BP_VALUE_NONE))
+    if (!is_max && (bp_node_arg(g->gm, node, "divisor_override", &divisor) != BP_OK || divisor.kind != BP_VALUE_NONE))
         return no(w, "divisor_override is given");
-    if (!is_max && !int_get(gm, node, "count_include_pad", &include, w))
+    if (!is_max && !int_get(g, node, "count_include_pad", &include, w))
         return false;
     out->include_padding = include != 0;
-    return window_fits(out, ceil_mode, w);
+    return window_fits(g, out, ceil_mode, w);
 }
 
 /* Gives a vector bias the rank of the product. */
@@ -213,13 +258,13 @@ static bool shape_bias(operand *bias, int rank, why *w)
     return true;
 }
 
-bool matmul_get(const bp_graph_module *gm, uint32_t node, matmul_node *out, why *w)
+bool matmul_get(const reader *g, uint32_t node, matmul_node *out, why *w)
 {
-    bool plain = strcmp(bp_node_target(gm, node), "aten.matmul.default") == 0;
+    bool plain = strcmp(bp_node_target(g->gm, node), "aten.matmul.default") == 0;
     memset(out, 0, sizeof *out);
-    if (!operand_get(gm, node, "self", &out->src, w) ||
-        !operand_get(gm, node, plain ? "other" : "mat2", &out->weights, w) ||
-        !operand_get(gm, node, NULL, &out->dst, w))
+    if (!operand_get(g, node, "self", &out->src, w) ||
+        !operand_get(g, node, plain ? "other" : "mat2", &out->weights, w) ||
+        !operand_get(g, node, NULL, &out->dst, w))
         return false;
     if (out->src.rank != out->weights.rank || out->src.rank < 2)
         return no(w, "operands have ranks %d and %d: equal ranks from 2 are taken", out->src.rank, out->weights.rank);
@@ -227,11 +272,11 @@ bool matmul_get(const bp_graph_module *gm, uint32_t node, matmul_node *out, why 
 }
 
 /* Folds all dimensions but the last into one; the operand must be contiguous unless it is a matrix already. */
-static bool fold_rows(operand *o, const char *name, why *w)
+static bool fold_rows(const reader *g, operand *o, const char *name, why *w)
 {
     if (o->rank == 2)
         return true;
-    if (!operand_is_contiguous(o))
+    if (!operand_is_contiguous(g, o))
         return no(w, "%s is not contiguous", name);
     int64_t rows = 1, cols = o->sizes[o->rank - 1];
     for (int d = 0; d < o->rank - 1; d++)
@@ -245,10 +290,10 @@ static bool fold_rows(operand *o, const char *name, why *w)
     return true;
 }
 
-bool linear_get(const bp_graph_module *gm, uint32_t node, matmul_node *out, why *w)
+bool linear_get(const reader *g, uint32_t node, matmul_node *out, why *w)
 {
-    if (!operand_get(gm, node, "input", &out->src, w) || !operand_get(gm, node, "weight", &out->weights, w) ||
-        !operand_optional(gm, node, "bias", &out->bias, w) || !operand_get(gm, node, NULL, &out->dst, w))
+    if (!operand_get(g, node, "input", &out->src, w) || !operand_get(g, node, "weight", &out->weights, w) ||
+        !operand_optional(g, node, "bias", &out->bias, w) || !operand_get(g, node, NULL, &out->dst, w))
         return false;
     if (out->weights.rank != 2)
         return no(w, "weight has rank %d, taken is 2", out->weights.rank);
@@ -257,20 +302,22 @@ bool linear_get(const bp_graph_module *gm, uint32_t node, matmul_node *out, why 
     t->sizes[0] = t->sizes[1], t->strides[0] = t->strides[1];
     t->sizes[1] = size, t->strides[1] = stride;
     t->reshaped = true;
-    return fold_rows(&out->src, "input", w) && fold_rows(&out->dst, "the result", w) && shape_bias(&out->bias, 2, w);
+    return fold_rows(g, &out->src, "input", w) && fold_rows(g, &out->dst, "the result", w) &&
+           shape_bias(&out->bias, 2, w);
 }
 
-bool addmm_get(const bp_graph_module *gm, uint32_t node, matmul_node *out, why *w)
+bool addmm_get(const reader *g, uint32_t node, matmul_node *out, why *w)
 {
     double alpha = 0, beta = 0;
-    if (!number_get(gm, node, "alpha", &alpha, w) || !number_get(gm, node, "beta", &beta, w))
+    if (!number_get(g, node, "alpha", &alpha, w) || !number_get(g, node, "beta", &beta, w))
         return false;
     if (alpha != 1 || beta != 1)
         return no(w, "alpha is %g and beta %g, taken are 1 and 1", alpha, beta);
-    if (!operand_get(gm, node, "self", &out->bias, w) || !operand_get(gm, node, "mat1", &out->src, w) ||
-        !operand_get(gm, node, "mat2", &out->weights, w) || !operand_get(gm, node, NULL, &out->dst, w))
+    if (!operand_get(g, node, "self", &out->bias, w) || !operand_get(g, node, "mat1", &out->src, w) ||
+        !operand_get(g, node, "mat2", &out->weights, w) || !operand_get(g, node, NULL, &out->dst, w))
         return false;
-    if (out->bias.rank == 1 && out->bias.sizes[0] == 1 && out->dst.sizes[1] != 1)
+    if (out->bias.rank == 1 && holds(g, BP_DIM_EQ, out->bias.size[0], number(1)) &&
+        !holds(g, BP_DIM_EQ, out->dst.size[1], number(1)))
         return no(w, "self is one number for the whole product");
     return shape_bias(&out->bias, 2, w);
 }

@@ -1,7 +1,8 @@
 /* onednn-cpu: convolutions, products, pooling and eltwise by oneDNN on the CPU; every other node is left to the next
- * backend, with its reason. Float32 only; never fast-math. */
+ * backend, with its reason. Float32 only; never fast-math. Sizes may be symbolic: nodes are taken by type, rank and
+ * layout, and primitives are made for the sizes that runs have. */
 #include <config.h>
-#include "plugins/onednn/lower.h"
+#include "plugins/onednn/shapes.h"
 
 BP_EXPORT bp_compiled *compile(bp_graph_module *gm, const bp_inputs *inputs);
 BP_EXPORT bp_status init(const bp_host *host);
@@ -17,6 +18,7 @@ const bp_backend_info backend_info = {
     .size = sizeof(bp_backend_info),
     .version = PLUGIN_VERSION,
     .vendor = "Backplane",
+    .flags = BP_DYNAMIC_SHAPES,
     .graph = BP_GRAPH_CAPTURED,
     .supports = supports,
 };
@@ -41,11 +43,24 @@ bp_status init(const bp_host *host)
     return status;
 }
 
+static bp_compiled *tell(bp_graph_module *gm, const lower_failure *failure)
+{
+    return failure->code == BP_UNIMPLEMENTED ? bp_decline(gm, 0, "%s", failure->text) : bp_fail(gm, failure->code, "%s", failure->text);
+}
+
 bp_compiled *compile(bp_graph_module *gm, const bp_inputs *inputs)
 {
-    program *p = lower_graph(gm, inputs);
-    bp_compiled *k = p ? bp_compiled_new(gm, program_run, program_destroy, p) : NULL;
-    if (p && !k)
-        program_destroy(p);
+    lower_failure failure = {BP_OK, ""};
+    bool is_static = bp_symbol_count(gm) == 0;
+    (void)inputs;
+    if (lower_is_empty(gm))
+        return bp_decline(gm, 0, "the graph has no operator");
+    void *state = is_static ? (void *)lower_graph(gm, NULL, false, &failure) : (void *)shapes_new(gm, &failure);
+    if (!state)
+        return tell(gm, &failure);
+    bp_destroy_fn destroy = is_static ? program_destroy : shapes_destroy;
+    bp_compiled *k = bp_compiled_new(gm, is_static ? program_run : shapes_run, destroy, state);
+    if (!k)
+        destroy(state);
     return k;
 }

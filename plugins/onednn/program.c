@@ -109,17 +109,31 @@ dnnl_status_t program_finish(program *p)
 {
     if (!lay_out(p))
         return dnnl_out_of_memory;
-    p->arena = bp_alloc(p->host, p->arena_bytes ? p->arena_bytes : ARENA_ALIGN, ARENA_ALIGN);
-    if (!p->arena)
+    if (!p->is_lent)
+        p->arena = bp_alloc(p->host, p->arena_bytes ? p->arena_bytes : ARENA_ALIGN, ARENA_ALIGN);
+    if (!p->arena && !p->is_lent)
         return dnnl_out_of_memory;
     for (uint32_t i = 0; i < p->values.len; i++) {
         value *v = &p->values.at[i];
-        void *at = v->place == PLACE_ARENA ? p->arena + v->offset : v->data;
+        void *at = v->place != PLACE_ARENA ? v->data : p->arena ? p->arena + v->offset : NULL;
         dnnl_status_t status = dnnl.memory_create(&v->memory, v->md, dnnl.engine, at ? at : DNNL_MEMORY_NONE);
         if (status != dnnl_success)
             return status;
     }
     return dnnl.stream_create(&p->stream, dnnl.engine, dnnl_stream_default_flags);
+}
+
+bool program_lend(program *p, char *at)
+{
+    for (uint32_t i = 0; p->arena != at && i < p->values.len; i++) {
+        const value *v = &p->values.at[i];
+        if (v->place == PLACE_ARENA && dnnl.memory_set_data_handle(v->memory, at + v->offset) != dnnl_success) {
+            p->arena = NULL;
+            return false;
+        }
+    }
+    p->arena = at;
+    return true;
 }
 
 /* Points inputs and outputs at this run's tensors. */
@@ -195,7 +209,7 @@ void program_destroy(void *state)
     }
     if (p->stream)
         dnnl.stream_destroy(p->stream);
-    if (p->arena)
+    if (p->arena && !p->is_lent)
         bp_free(p->host, p->arena);
     vec_fini(&p->steps);
     vec_fini(&p->values);

@@ -40,6 +40,7 @@ typedef struct {
     VEC(uint32_t) outputs;  /* value of each output of the graph */
     char *arena;
     size_t arena_bytes;
+    bool is_lent;           /* the arena is somebody else's, who lends it before each run */
     dnnl_stream_t stream;
     const bp_host *host;
 } program;
@@ -57,6 +58,8 @@ dnnl_status_t program_reorder(program *p, uint32_t node, uint32_t from, const_dn
 dnnl_status_t program_loop(program *p, const step *s);
 /* Lays out the arena and makes the memory objects. */
 dnnl_status_t program_finish(program *p);
+/* For a program of a lent arena: at has arena_bytes, and lives until it is run, or lent another. */
+bool program_lend(program *p, char *at);
 bp_status program_run(void *state, bp_run *r);
 void program_destroy(void *state);
 #endif
