@@ -1,7 +1,8 @@
 # Plugins that are wrong on purpose, a way each: the first rows of what every plugin is held against.
 bad_plugins = \
 	%D%/plugins/acts.so \
-	%D%/plugins/bad_info.so %D%/plugins/borrower.so %D%/plugins/constructor_crash.so \
+	%D%/plugins/bad_info.so %D%/plugins/bakes_size.so %D%/plugins/hint_size.so \
+	%D%/plugins/borrower.so %D%/plugins/constructor_crash.so \
 	%D%/plugins/constructor_exit.so %D%/plugins/constructor_hang.so %D%/plugins/declines.so %D%/plugins/errors.so \
 	%D%/plugins/executable_stack.so %D%/plugins/fast_math.so %D%/plugins/few_outputs.so \
 	%D%/plugins/foreign_sanitizer.so %D%/plugins/init_crash.so %D%/plugins/init_fails.so \
@@ -30,7 +31,8 @@ $(bad_plugins): $(bad_headers)
 
 EXTRA_DIST += \
 	%D%/plugins/acts.c \
-	%D%/plugins/bad_info.c %D%/plugins/borrower.c %D%/plugins/constructor_crash.c %D%/plugins/constructor_exit.c \
+	%D%/plugins/bad_info.c %D%/plugins/bakes_size.c %D%/plugins/hint_size.c \
+	%D%/plugins/borrower.c %D%/plugins/constructor_crash.c %D%/plugins/constructor_exit.c \
 	%D%/plugins/constructor_hang.c %D%/plugins/declines.c %D%/plugins/errors.c %D%/plugins/fast_math.c \
 	%D%/plugins/few_outputs.c %D%/plugins/foreign_sanitizer.c %D%/plugins/gone.c %D%/plugins/init_crash.c \
 	%D%/plugins/init_fails.c %D%/plugins/init_no_device.c %D%/plugins/init_silent.c %D%/plugins/lender.c \
@@ -43,3 +45,5 @@ unit_tests += %D%/test_acts
 tests_fail_test_acts_LDADD = $(world)
 unit_tests += %D%/test_fail
 tests_fail_test_fail_LDADD = $(world)
+unit_tests += %D%/test_sizes
+tests_fail_test_sizes_LDADD = $(world)

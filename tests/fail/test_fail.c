@@ -130,7 +130,7 @@ static const row ROWS[] = {
     {"executable_stack", BAD("executable_stack"), LOAD, BP_PERMISSION_DENIED, "refused",
      {"executable_stack.so", "executable stack", "noexecstack"}, 0, 0},
     {"too_new", BAD("too_new"), LOAD, BP_FAILED_PRECONDITION, "version",
-     {"needs API 1000", "up to 1", "update the host"}, 0, 0},
+     {"needs API 1000", "up to 2", "update the host"}, 0, 0},
     {"foreign_sanitizer", BAD("foreign_sanitizer"), LOAD, BP_FAILED_PRECONDITION, "version",
      {"memory sanitizer", "this host is not", ""}, 0, 0},
     {"missing_dependency", BAD("needs_gone"), LOAD, BP_NOT_FOUND, "missing-dependency",

@@ -10,3 +10,9 @@ unit_tests += %D%/test_service
 tests_unit_backend_test_service_LDADD = $(world)
 unit_tests += %D%/test_load
 tests_unit_backend_test_load_LDADD = $(world)
+unit_tests += %D%/test_dynamic
+tests_unit_backend_test_dynamic_LDADD = $(world)
+if HAVE_ONEDNN
+unit_tests += %D%/test_onednn
+tests_unit_backend_test_onednn_LDADD = $(world)
+endif
