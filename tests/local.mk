@@ -20,6 +20,7 @@ tests_unit_compile_test_aot_cases_SOURCES = %D%/unit/compile/test_aot_cases.c %D
 unit_tests += %D%/unit/compile/test_breaks
 unit_tests += %D%/unit/compile/test_constant
 unit_tests += %D%/unit/compile/test_control_flow
+unit_tests += %D%/unit/compile/test_dynamic
 unit_tests += %D%/unit/compile/test_entries
 unit_tests += %D%/unit/compile/test_honest
 unit_tests += %D%/unit/compile/test_opaque

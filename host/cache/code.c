@@ -119,6 +119,7 @@ static void destroy_state(code_state *s)
     vec_fini(&s->breaks);
     segment_store_fini(&s->store);
     segment_store_fini(&s->slices);
+    frame_state_fini(&s->seen);
     pthread_mutex_destroy(&s->notes);
     free(s->hits);
     free(s);
@@ -208,7 +209,8 @@ static bool options_eq(const char *const *a, const char *const *b)
 static bool identity_eq(const code_identity *a, const code_identity *b)
 {
     return a->fn == b->fn && a->user == b->user && a->backend_identity == b->backend_identity &&
-           a->region == b->region && a->fullgraph == b->fullgraph && text_eq(a->mode, b->mode) &&
+           a->region == b->region && a->fullgraph == b->fullgraph &&
+           a->dynamic == b->dynamic && text_eq(a->mode, b->mode) &&
            options_eq(a->options, b->options);
 }
 

@@ -34,6 +34,7 @@ typedef struct code_state {
     atomic_flag claim;
     code_counters counters;
     code_hits *hits;              /* CODE_HIT_LINES of them */
+    frame_state seen;             /* sizes of inputs at former captures; with the claim */
     pthread_mutex_t notes;        /* guards what follows and store.all: written with the claim, read by reports */
     VEC(char *) reasons;          /* of each recompile */
     VEC(code_break) breaks;       /* sites of breaks, and of what was not captured */
@@ -57,6 +58,7 @@ typedef struct {
     const char *const *options;   /* "key", "value", ..., NULL; may be NULL */
     const char *mode;             /* may be NULL */
     bool fullgraph;
+    int32_t dynamic;              /* bp_compile_options.dynamic */
     const char *name, *file;
     int32_t line;
 } code_identity;

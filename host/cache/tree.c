@@ -14,6 +14,7 @@ void node_destroy(tree_node *n)
     if (!n)
         return;
     guard_destroy(n->guards);
+    sym_env_unref(n->env);
     for (uint32_t i = 0; i < n->nattrs; i++) {
         bp_module_unref(n->attrs[i].module);
         tensor_unref(n->attrs[i].constant);
@@ -82,6 +83,24 @@ const item *node_item(const tree_node *n, uint32_t k)
     if (!n || k > n->first_item + n->nitems)
         return NULL;
     return k == n->first_item + n->nitems ? n->term : &n->items[k - n->first_item];
+}
+
+const tensor_meta *node_meta_of(const tree_node *n, uint32_t i)
+{
+    for (; n && i < n->ninputs; n = n->parent)
+        for (uint32_t k = 0; k < n->nmetas; k++)
+            if (n->metas[k].source == i)
+                return &n->metas[k].meta;
+    return NULL;
+}
+
+const path_symbol *node_symbol(const tree_node *n, uint32_t k)
+{
+    for (; n; n = n->parent)
+        for (uint32_t i = n->ntold; i-- > 0;)
+            if (n->told[i].symbol == k)
+                return &n->told[i];
+    return NULL;
 }
 
 tree_node *node_of_value(tree_node *n, ref r)

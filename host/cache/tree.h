@@ -43,6 +43,16 @@ struct tree_node {
     const uint32_t *written;      /* inputs that its segment writes first */
     uint32_t nwritten;
     const guard_source *sources;  /* names and roles of its inputs; ninputs of them */
+    /* symbols: of its env, whose ids mean the same all along the path */
+    sym_env *env;                 /* counted; NULL: no dim of it is a symbol */
+    uint32_t nsymbols, end_symbol; /* nsymbols: that its guards or data read; end_symbol: of its path, with its own */
+    const source_plan *plans;     /* of the sources that were first asked for here */
+    uint32_t nplans;
+    const struct node_meta { uint32_t source; tensor_meta meta; } *metas; /* of inputs with symbols, first seen here */
+    uint32_t nmetas;
+    const path_symbol *told;      /* symbols that data tell, found or found anew here */
+    uint32_t ntold;
+    bool prepares;                /* its attributes or symbols need room before its guards are checked */
     segment_list *list;           /* what the canonical graph hands on */
     _Atomic(segment_use *) use;   /* its compiled form, for the list as it was then; NULL: not built */
     _Atomic(const struct tree_node *) first_end; /* of a root: the first of its paths that ended (C6.4) */
@@ -67,6 +77,10 @@ place *node_place(const tree_node *n, outcome o);
 uint32_t node_place_count(const tree_node *n);
 /* The path item k, looked up from n towards the root. NULL: behind n's end. */
 const item *node_item(const tree_node *n, uint32_t k);
+/* What input i looks like on n's path, when it has symbols; NULL: it has none. */
+const tensor_meta *node_meta_of(const tree_node *n, uint32_t i);
+/* Where data tell symbol k on n's path; NULL: an input brings it. */
+const path_symbol *node_symbol(const tree_node *n, uint32_t k);
 /* The node of n's path that makes value r, or NULL. */
 tree_node *node_of_value(tree_node *n, ref r);
 

@@ -71,8 +71,11 @@ bool trace_ask(trace *t, enum ask_kind kind, bp_tensor *h, outcome *out)
     if (t->sub)
         return sub_refuse(t, "asks for a value"), false;
     ref r = trace_read(t, h);
-    if (!r || outcome_check(t->c, kind, h) != BP_OK)
-        return false;
+    return r && outcome_check(t->c, kind, h) == BP_OK && ctx_ok(t->c) && trace_ask_ref(t, kind, r, out);
+}
+
+bool trace_ask_ref(trace *t, enum ask_kind kind, ref r, outcome *out)
+{
     map_value *before = asked_before(t, kind, r);
     if (before) {
         *out = t->answers.at[before->u - 1];

@@ -35,6 +35,8 @@ void bind_fini(bindings *b)
         free(b->own_inputs);
     if (b->values != b->values_inline)
         free(b->values);
+    if (b->syms != b->syms_inline)
+        free(b->syms);
 }
 
 /* Makes an array that may still lie inline larger than len. NULL: out of memory, the old one is intact. */
@@ -48,6 +50,17 @@ static void *grow(void *at, const void *in_place, uint32_t len, uint32_t *cap, s
         memcpy(to, at, (len < *cap ? len : *cap) * size);
     *cap = room;
     return to;
+}
+
+bool bind_reserve_symbols_more(bindings *b, uint32_t n)
+{
+    uint32_t cap = b->syms_cap;
+    void *to = grow(b->syms, b->syms_inline, n, &cap, sizeof *b->syms);
+    if (!to)
+        return diag_nomem(&b->c->diag), false;
+    b->syms = to;
+    b->syms_cap = cap;
+    return true;
 }
 
 bp_status bind_push_input(bindings *b, const bp_value *v)
@@ -85,11 +98,22 @@ bp_status bind_put(bindings *b, ref r, bp_tensor *t)
     return bind_give(b, r, tensor_ref(t));
 }
 
+static bp_tensor *symbol_tensor(bindings *b, ref r)
+{
+    bp_tensor *t = tensor_contiguous_new(b->c, BP_I64, 0, NULL);
+    if (!t)
+        return NULL;
+    *(int64_t *)tensor_ptr(t) = b->syms[ref_index(r)];
+    return bind_give(b, r, t) == BP_OK ? t : NULL;
+}
+
 bp_tensor *bind_get_other(bindings *b, ref r)
 {
     const bind_value *v = bind_find(b, r);
     if (v)
         return v->t;
+    if (ref_kind(r) == REF_SYMBOL)
+        return symbol_tensor(b, r);
     if (ref_kind(r) != REF_BASE)
         return NULL;
     bp_tensor *t = inputs_base(b->c, b->inputs, b->ninputs, ref_index(r));

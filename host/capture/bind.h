@@ -5,7 +5,7 @@
 #define HOST_CAPTURE_BIND_H
 #include "host/capture/path.h"
 
-enum { BIND_INLINE = 24 };
+enum { BIND_INLINE = 24, BIND_SYMBOLS = 16 };
 typedef struct { ref r; bool is_lent; bp_tensor *t; } bind_value; /* holds a reference unless it is lent */
 typedef struct bindings {
     bp_ctx *c;
@@ -15,8 +15,11 @@ typedef struct bindings {
     uint32_t next;          /* where the value behind the last one found is: values are read in the order they came */
     bp_value *own_inputs;
     uint32_t inputs_cap;    /* of own_inputs */
+    uint32_t syms_cap;
+    int64_t *syms;          /* by number of a symbol of the path: its value, once it is read */
     bp_value inputs_inline[BIND_INLINE];
     bind_value values_inline[BIND_INLINE];
+    int64_t syms_inline[BIND_SYMBOLS];
 } bindings;
 
 /* Borrows the arguments and their tensors. */
@@ -28,7 +31,15 @@ static inline void bind_init(bindings *b, bp_ctx *c, const bp_value *args, uint3
     b->own_inputs = b->inputs_inline;
     b->values = b->values_inline;
     b->inputs_cap = b->values_cap = BIND_INLINE;
+    b->syms = b->syms_inline;
+    b->syms_cap = BIND_SYMBOLS;
     b->nvalues = b->next = 0;
+}
+/* Room for the values of n symbols; those that are there stay. False: out of memory, the context says so. */
+bool bind_reserve_symbols_more(bindings *b, uint32_t n);
+static inline bool bind_reserve_symbols(bindings *b, uint32_t n)
+{
+    return n <= b->syms_cap || bind_reserve_symbols_more(b, n);
 }
 void bind_fini(bindings *b);
 void bind_reset(bindings *b); /* forgets values and attributes */

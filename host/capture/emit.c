@@ -2,8 +2,38 @@
 #include "host/capture/emit.h"
 #include "host/graph/higher.h"
 
+static bp_dim graph_dim(emitter *e, bp_dim d)
+{
+    if (!d.sym)
+        return d;
+    d = e->dim_of ? e->dim_of(e, d) : dim_const(dim_int(e->c, d));
+    e->failed |= !ctx_ok(e->c);
+    return d;
+}
+
+static void set_metas(emitter *e, node_id n, const tensor_meta *metas, uint32_t count)
+{
+    bool ok = true;
+    tensor_meta *own = arena_memdup(&e->gm->g.arena, metas, count * sizeof *own);
+    for (uint32_t i = 0; own && i < count; i++) {
+        if (meta_is_constant(&metas[i]))
+            continue;
+        own[i] = meta_copy(&e->gm->g.arena, &metas[i], &ok);
+        for (uint32_t d = 0; ok && d < own[i].rank; d++)
+            own[i].sizes[d] = graph_dim(e, own[i].sizes[d]);
+        for (uint32_t d = 0; ok && d < own[i].rank; d++)
+            own[i].strides[d] = graph_dim(e, own[i].strides[d]);
+        own[i].offset = dim_const(0); /* values of a graph start at their first element */
+    }
+    e->failed |= !own || !ok;
+    if (!e->failed)
+        graph_set_metas(&e->gm->g, n, own, count);
+}
+
 static bp_value graph_value(emitter *e, const bp_value *v)
 {
+    if (v->kind == BP_VALUE_INT)
+        return value_dim(graph_dim(e, v->v.dim));
     if (v->kind == BP_VALUE_LIST) {
         bp_value *items = arena_array(&e->gm->g.arena, v->count, sizeof *items);
         e->failed |= !items;
@@ -14,6 +44,27 @@ static bp_value graph_value(emitter *e, const bp_value *v)
     return v->kind == BP_VALUE_NODE ? e->value_of(e, v->v.node) : *v;
 }
 
+/* An argument that is the very number of a node names that node, as it does for other numbers. */
+static bp_value graph_argument(emitter *e, const bp_value *v)
+{
+    for (uint32_t i = 0; v->kind == BP_VALUE_INT && v->v.dim.sym && i < e->nnumbers; i++)
+        if (e->numbers[i].sym == v->v.dim.sym)
+            return graph_ref(e->numbers[i].n);
+    return graph_value(e, v);
+}
+
+static void note_number(emitter *e, const item *it, node_id n)
+{
+    if (!it->node.number.sym)
+        return;
+    if (e->dim_of)
+        graph_set_number(&e->gm->g, n, graph_dim(e, it->node.number));
+    if (e->nnumbers == sizeof e->numbers / sizeof *e->numbers)
+        return; /* others are expressions */
+    e->numbers[e->nnumbers].sym = it->node.number.sym;
+    e->numbers[e->nnumbers++].n = n;
+}
+
 /* Results of an operator with several: torch.fx takes each by getitem. */
 static void add_getitems(emitter *e, const item *it, node_id n, const uint8_t *wanted, bp_value *made)
 {
@@ -22,7 +73,7 @@ static void add_getitems(emitter *e, const item *it, node_id n, const uint8_t *w
             continue;
         bp_value args[2] = {graph_ref(n), value_int(j)};
         node_id get = graph_call(&e->gm->g, NULL, "<built-in function getitem>", args, 2, NULL, 0);
-        graph_set_metas(&e->gm->g, get, &it->node.metas[j], 1);
+        set_metas(e, get, &it->node.metas[j], 1);
         graph_set_site(&e->gm->g, get, it->file, it->line);
         made[j] = graph_ref(get);
     }
@@ -44,7 +95,7 @@ static void split_args(emitter *e, const item *it, bp_value *args, uint32_t *nar
     for (uint32_t i = 0; i < it->node.nargs; i++) {
         const schema_arg *a = &s->args[i];
         bp_value v = a->ty.type == TYPE_GRAPH ? held_graph(e, a->name, &it->node.args[i])
-                                              : graph_value(e, &it->node.args[i]);
+                                              : graph_argument(e, &it->node.args[i]);
         bool is_default = a->has_default && value_eq(&v, &a->default_value);
         if (!a->kwarg_only) {
             args[i] = v;
@@ -74,7 +125,7 @@ static void detach_results(emitter *e, const item *it, bp_value *made)
         if (!differentiable || item_requires(it, it->node.first + j) || made[j].kind != BP_VALUE_NODE)
             continue;
         node_id n = graph_call(&e->gm->g, NULL, "aten.detach.default", &made[j], 1, NULL, 0);
-        graph_set_metas(&e->gm->g, n, &it->node.metas[j], 1);
+        set_metas(e, n, &it->node.metas[j], 1);
         graph_set_site(&e->gm->g, n, it->file, it->line);
         made[j] = graph_ref(n);
     }
@@ -94,7 +145,9 @@ void emit_item(emitter *e, const item *it, const uint8_t *wanted, bp_value *made
         return;
     node_id n = graph_call(&e->gm->g, NULL, it->node.op->target, args, nargs, kw, nkw);
     if (!(it->node.op->flags & OP_ITEM))
-        graph_set_metas(&e->gm->g, n, it->node.metas, it->node.nresults);
+        set_metas(e, n, it->node.metas, it->node.nresults);
+    else
+        note_number(e, it, n);
     graph_set_site(&e->gm->g, n, it->file, it->line);
     if (it->node.returns_list || it->node.nresults > 1)
         add_getitems(e, it, n, wanted, made);

@@ -11,6 +11,10 @@ struct emitter {
     bp_value (*value_of)(emitter *e, ref r); /* the node of a ref; sets failed when there is none */
     bool (*requires)(emitter *e, ref r);     /* whether it requires grad; NULL: that does not matter */
     void *arg;
+    /* A dim of the path in the graph; sets failed. NULL: a symbol becomes the number that it is in this capture. */
+    bp_dim (*dim_of)(emitter *e, bp_dim d);
+    struct { uint32_t sym; node_id n; } numbers[8]; /* nodes that give integers: an argument names them */
+    uint32_t nnumbers;
     bool failed;
 };
 

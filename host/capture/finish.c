@@ -149,8 +149,8 @@ static bool is_plain(trace *t, const item *end)
     bool *value = arena_array(&t->arena, t->values.len + 1u, sizeof *value);
     for (uint32_t i = 0; i < end->end.nouts; i++) {
         const out_spec *o = &end->end.outs[i];
-        if (!o->handle || o->source >= 0 || o->view || !meta_is_constant(&o->base) || !ref_is_node(o->value) ||
-            !meta_eq(&o->meta, &o->base) || !dim_eq(o->meta.offset, o->base.offset))
+        if (!o->handle || o->source >= 0 || o->view || !ref_is_node(o->value) ||
+            !meta_eq(&o->meta, &o->base) || !dim_same(o->meta.offset, o->base.offset))
             return false;
         if (!seen || !value || seen[o->storage] || value[o->value])
             return false;
@@ -175,6 +175,7 @@ bp_status trace_finish(trace *t, bp_frame *f)
     end.end.rng_total = t->rng;
     TRY(add_outs(t, f, &end));
     TRY(add_writes(t, &end));
+    TRY(trace_find_symbols(t, &end));
     end.end.is_plain = is_plain(t, &end);
     TRY(trace_emit(t, &end));
     t->why = TRACE_RETURNED;

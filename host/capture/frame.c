@@ -193,7 +193,15 @@ bp_tensor *bp_arg_optional(bp_frame *f, uint32_t i, const char *name)
 int64_t bp_arg_int(bp_frame *f, uint32_t i, const char *name)
 {
     const bp_value *v = plain_argument(f, i, name, BP_VALUE_INT);
-    return v ? v->v.dim.value : 0;
+    return !v ? 0 : v->v.dim.sym ? bp_size_int(f->c, v->v.dim) : v->v.dim.value;
+}
+
+bp_dim bp_arg_dim(bp_frame *f, uint32_t i, const char *name)
+{
+    if (f->trace && f->trace->why != TRACE_RESUMED)
+        return trace_dim_arg(f->trace, i, name);
+    const bp_value *v = plain_argument(f, i, name, BP_VALUE_INT);
+    return v ? v->v.dim : dim_const(0); /* of an inlined callable it may be a symbol */
 }
 
 double bp_arg_float(bp_frame *f, uint32_t i, const char *name)

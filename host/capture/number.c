@@ -4,7 +4,7 @@
  * In the arguments of a call it is a NODE, and becomes the ref of an item node when the call is recorded. */
 #include "host/capture/sub.h"
 
-#define SYMBOL (1u << 31)
+#define SYMBOL VALUE_SYMBOL
 enum { EPOCH_BITS = 15, INDEX_BITS = 16 };
 
 static uint32_t symbol_of(const trace *t, uint32_t index)
@@ -29,6 +29,12 @@ static bp_status find(trace *t, ref value, bp_dtype dtype, uint32_t *index)
     if (*index >> INDEX_BITS)
         return trace_stop(t, TRACE_DECLINED, "more than %u symbolic numbers", *index);
     trace_number n = {.value = value, .dtype = dtype};
+    if (dtype != BP_BOOL && !dtype_is_float(dtype) && !dtype_is_complex(dtype)) { /* usable as a size */
+        sym_symbol s = {.min = INT64_MIN, .max = INT64_MAX, .unbacked = true, .source = {SYM_NO_SOURCE, 0, 0, 0}};
+        n.dim = trace_new_symbol(t, &s, (path_symbol){.value = value, .kind = SYM_VALUE});
+        if (!n.dim.sym)
+            return t->c->diag.code;
+    }
     return vec_push(&t->numbers, n) ? BP_OK : trace_nomem(t);
 }
 
@@ -56,8 +62,9 @@ bp_status trace_item(trace *t, bp_tensor *h, bp_scalar *out)
     ref r = trace_read(t, h);
     if (!r)
         return BP_ABORTED;
-    if (tensor_nelem(h) != 1)
-        return item_sym_size(t->c, h);
+    for (uint32_t d = 0; d < h->rank; d++)
+        if (!dim_is(h->sizes[d], 1))
+            return ctx_ok(t->c) ? item_sym_size(t->c, h) : t->c->diag.code;
     if (ref_is_node(r) && t->values.at[r].folds) {
         const bp_tensor *v = slice_value(&t->slices, r);
         bp_value n = v ? number_value(v) : value_none();
@@ -69,7 +76,9 @@ bp_status trace_item(trace *t, bp_tensor *h, bp_scalar *out)
     bp_value n = value_unknown(h->dtype, false);
     TRY(find(t, r, h->dtype, &index));
     *out = scalar_of(&n, symbol_of(t, index));
-    return trace_number_ref(t, out->sym) ? BP_OK : BP_ABORTED; /* recorded where it is asked for */
+    if (t->numbers.at[index].dim.sym)
+        *out = bp_scalar_dim(trace_give_dim(t, t->numbers.at[index].dim));
+    return trace_number_value(t, index) ? BP_OK : BP_ABORTED; /* recorded where it is asked for */
 }
 
 /* -- under capture ------------------------------------------------------------------------------------------------- */
@@ -86,12 +95,17 @@ static bp_tensor *fake_number(trace *t, bp_dtype dtype)
 
 ref trace_number_ref(trace *t, uint32_t sym)
 {
-    trace_number *n = number_at(t, sym);
-    if (!n) {
-        ctx_fail(t->c, BP_FAILED_PRECONDITION, "a symbolic number of a capture that has ended is used");
-        diag_hint(&t->c->diag, "what bp_item_sym gives lives for the call: keep the tensor instead");
-        return 0;
-    }
+    const trace_number *n = number_at(t, sym);
+    if (n)
+        return trace_number_value(t, (uint32_t)(n - t->numbers.at));
+    ctx_fail(t->c, BP_FAILED_PRECONDITION, "a symbolic number of a capture that has ended is used");
+    diag_hint(&t->c->diag, "what bp_item_sym gives lives for the call: keep the tensor instead");
+    return 0;
+}
+
+ref trace_number_value(trace *t, uint32_t index)
+{
+    const trace_number *n = &t->numbers.at[index];
     if (n->segment == t->segments.len)
         return n->node;
     const op_row *op = op_by_id("private_local_scalar_dense_default");
@@ -105,8 +119,9 @@ ref trace_number_ref(trace *t, uint32_t sym)
     tensor_unref(fake);
     if (st != BP_OK)
         return 0;
-    n->segment = t->segments.len;
-    return n->node = first;
+    vec_last(&t->items).node.number = t->numbers.at[index].dim;
+    t->numbers.at[index].segment = t->segments.len;
+    return t->numbers.at[index].node = first;
 }
 
 static bool has_symbol(const bp_value *v)
@@ -199,6 +214,11 @@ bp_status trace_renew_numbers(trace *t)
         n->segment = 0;
         if (!n->value)
             return BP_ABORTED;
+        if (!n->dim.sym)
+            continue;
+        path_symbol at = {n->value, sym_symbol_of(t->env, n->dim), SYM_VALUE, 0};
+        if (!vec_push(&t->symbols, at) || !vec_push(&vec_last(&t->segments).symbols, at))
+            return trace_nomem(t);
     }
     return BP_OK;
 }

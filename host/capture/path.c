@@ -17,6 +17,8 @@ void item_each_ref(const item *it, void (*each)(void *arg, ref r), void *arg)
         each(arg, it->brk.value);
     for (uint32_t i = 0; it->kind == ITEM_NODE && i < it->node.nargs; i++)
         each_in(&it->node.args[i], each, arg);
+    for (uint32_t i = 0; it->kind == ITEM_NODE && i < it->node.nneeds; i++)
+        each(arg, it->node.needs[i]);
     if (it->kind != ITEM_END && it->kind != ITEM_STEP)
         return;
     for (uint32_t i = 0; i < it->end.nouts; i++)
@@ -24,6 +26,37 @@ void item_each_ref(const item *it, void (*each)(void *arg, ref r), void *arg)
             each(arg, it->end.outs[i].value);
     for (uint32_t i = 0; i < it->end.nwrites; i++)
         each(arg, it->end.writes[i].value);
+    for (uint32_t i = 0; i < it->end.nsymbols; i++)
+        each(arg, it->end.symbols[i].value);
+}
+
+void value_each_dim(const bp_value *v, void (*each)(void *arg, bp_dim d), void *arg)
+{
+    if (v->kind == BP_VALUE_INT)
+        each(arg, v->v.dim);
+    for (uint32_t i = 0; v->kind == BP_VALUE_LIST && i < v->count; i++)
+        value_each_dim(&v->v.items[i], each, arg);
+}
+
+void meta_each_dim(const tensor_meta *m, void (*each)(void *arg, bp_dim d), void *arg)
+{
+    for (uint32_t d = 0; d < m->rank; d++) {
+        each(arg, m->sizes[d]);
+        each(arg, m->strides[d]);
+    }
+    each(arg, m->offset);
+}
+
+void end_each_dim(const item *it, void (*each)(void *arg, bp_dim d), void *arg)
+{
+    const step_spec *s = it->kind == ITEM_STEP ? it->end.step : NULL;
+    for (uint32_t i = 0; i < it->end.nouts; i++)
+        if (it->end.outs[i].handle) {
+            meta_each_dim(&it->end.outs[i].meta, each, arg);
+            meta_each_dim(&it->end.outs[i].base, each, arg);
+        }
+    for (uint32_t i = 0; s && i < s->nargs; i++)
+        value_each_dim(&s->args[i], each, arg);
 }
 
 /* -- comparing ----------------------------------------------------------------------------------------------------- */
@@ -34,7 +67,7 @@ bool meta_eq(const tensor_meta *a, const tensor_meta *b)
         a->device.index != b->device.index)
         return false;
     for (uint32_t d = 0; d < a->rank; d++)
-        if (!dim_eq(a->sizes[d], b->sizes[d]) || !dim_eq(a->strides[d], b->strides[d]))
+        if (!dim_same(a->sizes[d], b->sizes[d]) || !dim_same(a->strides[d], b->strides[d]))
             return false;
     return true;
 }
@@ -69,7 +102,7 @@ static bool node_eq(const item *a, const item *b)
 static bool out_eq(const out_spec *a, const out_spec *b)
 {
     return a->handle == b->handle && a->source == b->source && a->storage == b->storage && a->value == b->value &&
-           (!a->handle || a->is_source || (meta_eq(&a->meta, &b->meta) && dim_eq(a->meta.offset, b->meta.offset)));
+           (!a->handle || a->is_source || (meta_eq(&a->meta, &b->meta) && dim_same(a->meta.offset, b->meta.offset)));
 }
 
 static bool end_eq(const item *a, const item *b)
@@ -174,6 +207,9 @@ static bool copy_node(arena *a, const item *from, item *to)
         metas[i] = meta_copy(a, &from->node.metas[i], &ok);
     to->node.args = args;
     to->node.metas = metas;
+    if (from->node.nneeds)
+        to->node.needs = arena_memdup(a, from->node.needs, from->node.nneeds * sizeof *from->node.needs);
+    ok &= !from->node.nneeds || to->node.needs;
     if (from->node.requires)
         to->node.requires = arena_memdup(a, from->node.requires, from->node.nresults);
     return ok && !from->node.requires == !to->node.requires;
@@ -192,6 +228,9 @@ static bool copy_end(arena *a, const item *from, item *to)
         outs[i].base = meta_copy(a, &outs[i].base, &ok);
     }
     to->end.outs = outs;
+    if (from->end.nsymbols)
+        to->end.symbols = arena_memdup(a, from->end.symbols, from->end.nsymbols * sizeof *from->end.symbols);
+    ok &= !from->end.nsymbols || to->end.symbols;
     if (from->end.tree)
         to->end.tree = arena_strdup(a, from->end.tree);
     return ok && !from->end.tree == !to->end.tree;
@@ -238,6 +277,15 @@ static void print_ref(void *arg, ref r, buf *out)
     buf_printf(out, "%%%s%u", kinds[ref_kind(r) >> 30], ref_index(r));
 }
 
+/* A symbol by its number in its environment, which means the same in all captures of a path. */
+static void print_dim(bp_dim d, buf *out)
+{
+    if (d.sym)
+        buf_printf(out, "$%u", d.sym);
+    else
+        buf_printf(out, "%lld", (long long)d.value);
+}
+
 static void print_list(const bp_value *v, void (*name)(void *arg, ref r, buf *out), void *arg, buf *out)
 {
     buf_putc(out, '[');
@@ -254,7 +302,7 @@ void value_print(const bp_value *v, void (*name)(void *arg, ref r, buf *out), vo
     case BP_VALUE_NONE: buf_puts(out, "None"); break;
     case BP_VALUE_NODE: (name ? name : print_ref)(arg, v->v.node, out); break;
     case BP_VALUE_BOOL: buf_puts(out, v->v.i ? "True" : "False"); break;
-    case BP_VALUE_INT: buf_printf(out, "%lld", (long long)v->v.dim.value); break;
+    case BP_VALUE_INT: print_dim(v->v.dim, out); break;
     case BP_VALUE_FLOAT: buf_double(out, v->v.f[0]); break;
     case BP_VALUE_COMPLEX:
         buf_puts(out, "complex(");
@@ -275,10 +323,14 @@ void value_print(const bp_value *v, void (*name)(void *arg, ref r, buf *out), vo
 void meta_print(const tensor_meta *m, buf *out)
 {
     buf_printf(out, "%s[", dtype_get(m->dtype)->brief);
-    for (uint32_t d = 0; d < m->rank; d++)
-        buf_printf(out, "%s%lld", d ? ", " : "", (long long)m->sizes[d].value);
-    for (uint32_t d = 0; d < m->rank; d++)
-        buf_printf(out, "%s%lld", d ? ", " : "; ", (long long)m->strides[d].value);
+    for (uint32_t d = 0; d < m->rank; d++) {
+        buf_puts(out, d ? ", " : "");
+        print_dim(m->sizes[d], out);
+    }
+    for (uint32_t d = 0; d < m->rank; d++) {
+        buf_puts(out, d ? ", " : "; ");
+        print_dim(m->strides[d], out);
+    }
     buf_putc(out, ']');
     if (m->device.kind != BP_CPU)
         buf_printf(out, "@%d:%d", m->device.kind, m->device.index);

@@ -18,10 +18,15 @@ typedef uint32_t ref;
 #define REF_INPUT (1u << 30)   /* | source: an input as the call brought it */
 #define REF_BASE (2u << 30)    /* | first source: the memory under a component of overlapping inputs (C6.2) */
 #define REF_PARAM (3u << 30)   /* | number: what a graph inside the path takes; in no item of the path itself */
+#define REF_SYMBOL (3u << 30)  /* | number: a symbol's value as an integer tensor of no dimensions; of segments' inputs */
 #define REF_KINDS (3u << 30)
 static inline uint32_t ref_kind(ref r) { return r & REF_KINDS; }
 static inline uint32_t ref_index(ref r) { return r & ~REF_KINDS; }
 static inline bool ref_is_node(ref r) { return r && !ref_kind(r); }
+
+/* Where a symbol that data tell is found on a path: a size of a value, or its one element (SYM_VALUE). Behind an opaque
+ * step it may be found elsewhere: the nearest place counts. */
+typedef struct { ref value; uint32_t symbol; uint8_t kind, dim; } path_symbol;
 
 /* What a view is to autograd: its memory's history is its own; it was made without grad mode, which keeps it apart from
  * that history; it was detached; it is one of several views that an operator gave together. */
@@ -67,9 +72,11 @@ typedef struct item {
             const bp_value *args; /* one a schema argument */
             tensor_meta *metas;   /* one a result */
             const uint8_t *requires; /* one a result: it requires grad; NULL: none does */
+            const ref *needs;     /* values that tell the symbols in its arguments */
+            bp_dim number;        /* of an item node that gives an integer: the symbol that it is */
             ref first;            /* of its results */
-            uint32_t nargs, nresults;
-            bool returns_list;
+            uint32_t nargs, nresults, nneeds;
+            bool returns_list, symbolic; /* symbolic: an argument has a symbol in it */
             uint64_t rng_offset;  /* where its numbers start, from the transaction's base */
         } node;
         struct { enum ask_kind ask; ref value; } brk;
@@ -80,6 +87,9 @@ typedef struct item {
             uint64_t rng_total;   /* by which the generator moves */
             const step_spec *step; /* of ITEM_STEP */
             const char *tree;     /* the spec of bp_return_tree, or NULL */
+            const path_symbol *symbols; /* that data tell, in the metadata of outs and in the step's arguments */
+            uint32_t nsymbols;
+            bool symbolic;        /* some metadata, or some argument of the step, has a symbol in it */
             bool is_plain;        /* each output is whole, made here and shares nothing; nothing is written, no tree */
         } end;
     };
@@ -94,12 +104,18 @@ static inline bool item_requires(const item *it, ref r)
 }
 /* Whether a replay recorded the same: operators, arguments, layouts, what is asked. Places do not count. */
 bool item_eq(const item *a, const item *b);
+/* Calls each for every dim of a value, or of metadata. */
+void value_each_dim(const bp_value *v, void (*each)(void *arg, bp_dim d), void *arg);
+void meta_each_dim(const tensor_meta *m, void (*each)(void *arg, bp_dim d), void *arg);
+/* The same for all that an end or a step says. */
+void end_each_dim(const item *it, void (*each)(void *arg, bp_dim d), void *arg);
 /* A copy that lives in a. NULL pointers inside it (out of memory) make the result false. */
 bool item_copy(arena *a, const item *from, item *to);
 /* Copies of values and metadata in an arena. On failure ok becomes false. */
 bp_value value_copy(arena *a, const bp_value *v, bool *ok);
 tensor_meta meta_copy(arena *a, const tensor_meta *m, bool *ok);
-bool meta_eq(const tensor_meta *a, const tensor_meta *b); /* the offset does not count */
+/* Written alike; asks nothing. The offset does not count. */
+bool meta_eq(const tensor_meta *a, const tensor_meta *b);
 /* "%3 = aten.add.Scalar(b, 1)", for the capture log and for messages on impure functions. */
 void item_print(const item *it, buf *out);
 /* The canonical text of a value in which refs are renamed by `name` (NULL: as they are). */

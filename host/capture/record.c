@@ -17,10 +17,7 @@ static bool plain_value(trace *t, const bp_value *arg, const bp_value *value)
             return false;
     if (arg->kind != BP_VALUE_TENSOR || value->kind != BP_VALUE_NODE)
         return true;
-    tensor_meta a, b;
-    tensor_get_meta(arg->v.tensor, &a);
-    tensor_get_meta(trace_fake(t, value->v.node), &b);
-    return meta_eq(&a, &b);
+    return trace_same_layout(arg->v.tensor, trace_fake(t, value->v.node));
 }
 
 /* Whether values are laid out as the handles that they are read through: their results are then alike too. */
@@ -420,13 +417,18 @@ static bp_status record(trace *t, op_call *k)
     return record_functional(t, k);
 }
 
-bp_status trace_call(bp_ctx *c, dispatch_mode *self, void *op_call_)
+/* A question on what only data tell makes the operator a step of its own (C4.4). */
+static bp_status refuse_question(trace *t, op_call *k)
 {
-    trace *t = (trace *)self;
-    op_call *k = op_call_;
-    k->nargs = k->op->schema->nargs;
-    if (t->why != TRACE_RUNNING)
-        return ctx_fail(c, BP_ABORTED, "the capture of \"%s\" has ended", t->r->name);
+    char why[200];
+    snprintf(why, sizeof why, "asks what only data tell: %.150s", t->c->diag.message);
+    diag_clear(&t->c->diag);
+    return refuse(t, k, why);
+}
+
+static bp_status call(trace *t, op_call *k)
+{
+    bp_ctx *c = t->c;
     for (uint32_t i = 0; i < k->nargs; i++)
         if (!check_tensors(t, &k->args[i]))
             return c->diag.code;
@@ -440,6 +442,8 @@ bp_status trace_call(bp_ctx *c, dispatch_mode *self, void *op_call_)
     if (!why && k->op->own)
         why = refusal_of_custom(t, k);
     bp_status made = why ? BP_OK : make_fakes(t, k, &unknown);
+    if (made != BP_OK && trace_asks_data(c))
+        return refuse_question(t, k);
     if (made != BP_OK)
         return made == BP_RESOURCE_EXHAUSTED ? made : guard_failed_write(t, k, made);
     if (why || unknown)
@@ -452,4 +456,18 @@ bp_status trace_call(bp_ctx *c, dispatch_mode *self, void *op_call_)
         tensor_unref(k->out[i]);
     k->nout = 0;
     return ctx_ok(c) ? st : c->diag.code;
+}
+
+bp_status trace_call(bp_ctx *c, dispatch_mode *self, void *op_call_)
+{
+    trace *t = (trace *)self;
+    op_call *k = op_call_;
+    const bp_value *given = k->args;
+    k->nargs = k->op->schema->nargs;
+    if (t->why != TRACE_RUNNING)
+        return ctx_fail(c, BP_ABORTED, "the capture of \"%s\" has ended", t->r->name);
+    k->args = trace_take_args(t, given, k->nargs);
+    bp_status st = k->args ? call(t, k) : c->diag.code;
+    k->args = given;
+    return st;
 }

@@ -47,6 +47,8 @@ bool capture_real_value(bp_ctx *c, arena *a, const bp_value *v, bp_value *to)
     *to = *v;
     if (v->kind == BP_VALUE_NODE)
         capture_real_number(c, v->v.node, to);
+    if (v->kind == BP_VALUE_INT && v->v.dim.sym)
+        return capture_real_dim(c, &to->v.dim);
     if (v->kind == BP_VALUE_TENSOR && v->v.tensor)
         to->v.tensor = capture_real(c, v->v.tensor);
     if (v->kind != BP_VALUE_LIST)
@@ -116,7 +118,7 @@ static void follow(bp_ctx *c, const bp_value *v)
     h->flags = (uint8_t)((h->flags & ~grad) | (in->flags & grad));
     tensor_get_meta(h, &was);
     tensor_get_meta(in, &is);
-    if (!meta_eq(&was, &is) || !dim_eq(was.offset, is.offset))
+    if (!meta_eq(&was, &is) || !dim_same(was.offset, is.offset))
         tensor_set_layout(c, h, &is);
 }
 
@@ -139,7 +141,7 @@ static bp_status call_real(bp_ctx *c, dispatch_mode *self, void *op_call_)
     bp_value *args = arena_array(&c->scratch, n, sizeof *args);
     for (uint32_t i = 0; args && i < n; i++)
         if (!capture_real_value(c, &c->scratch, &given[i], &args[i]))
-            return ctx_nomem(c);
+            return ctx_ok(c) ? ctx_nomem(c) : c->diag.code;
     if (!args)
         return ctx_nomem(c);
     k->args = args;
@@ -159,6 +161,8 @@ bp_status trace_go_real(trace *t)
     bp_ctx *c = t->c;
     item state = {.kind = ITEM_END};
     TRY(trace_state(t, &state));
+    TRY(trace_settle_dims(t, &state));
+    trace_end_symbols(t);
     bp_tensor **made = arena_array(&t->arena, state.end.nouts, sizeof *made);
     if (!made)
         return trace_nomem(t);

@@ -96,6 +96,56 @@ static bp_status evaluate_item(slicer *s, const item *it)
     return keep(s, it, &k);
 }
 
+/* -- symbols ------------------------------------------------------------------------------------------------------- */
+
+typedef struct { slicer *s; bool ok; } loading;
+
+/* Symbols that data tell are read where the path has them. */
+static void load(void *arg, uint32_t k)
+{
+    loading *l = arg;
+    slicer *s = l->s;
+    const path_symbol *p = s->symbol_of(s->arg, k);
+    const bp_tensor *t = p ? have(s, p->value) : NULL;
+    l->ok &= bind_reserve_symbols(s->vals, k + 1) && (!p || t);
+    if (l->ok && p)
+        s->vals->syms[k] = p->kind == SYM_VALUE ? number_value(t).v.dim.value : t->sizes[p->dim].value;
+}
+
+bool slice_dim(slicer *s, bp_dim d, int64_t *out)
+{
+    loading l = {s, true};
+    *out = d.value;
+    if (!d.sym)
+        return true;
+    sym_each_symbol(s->env, d, load, &l);
+    return l.ok && sym_eval(s->env, d, s->vals->syms, out);
+}
+
+/* Numbers for dims, in a copy of arguments that is the slicer's own. */
+static bool settle_args(slicer *s, bp_value *args, uint32_t n)
+{
+    int64_t v;
+    bool ok = true;
+    for (uint32_t i = 0; ok && i < n; i++) {
+        if (args[i].kind == BP_VALUE_LIST)
+            ok = settle_args(s, (bp_value *)(uintptr_t)args[i].v.items, args[i].count);
+        else if (args[i].kind == BP_VALUE_INT && args[i].v.dim.sym && (ok = slice_dim(s, args[i].v.dim, &v)))
+            args[i].v.dim = dim_const(v);
+    }
+    return ok;
+}
+
+static bp_value *args_of(slicer *s, const item *it)
+{
+    bp_value *args = args_with_tensors(&s->c->scratch, it->node.args, it->node.nargs, have, s);
+    if (!args)
+        ctx_nomem(s->c);
+    else if (it->node.symbolic && !settle_args(s, args, it->node.nargs))
+        return ctx_fail(s->c, BP_INVALID_ARGUMENT, "%s: a size overflows", it->node.op->target), NULL;
+    return args;
+}
+
 static bp_status evaluate(slicer *s, const item *it)
 {
     if (it->node.op->flags & OP_ITEM)
@@ -103,7 +153,7 @@ static bp_status evaluate(slicer *s, const item *it)
     bp_ctx *c = s->c;
     arena_mark mark = arena_get_mark(&c->scratch);
     op_call k = {.op = it->node.op, .nargs = it->node.nargs, .rng_offset = s->rng_base + it->node.rng_offset};
-    k.args = args_with_tensors(&c->scratch, it->node.args, k.nargs, have, s);
+    k.args = args_of(s, it);
     uint8_t grad = c->ambient.grad_enabled;
     uint64_t rng = c->rng_offset;
     dispatch_mode *modes = c->modes;
@@ -111,7 +161,7 @@ static bp_status evaluate(slicer *s, const item *it)
     c->ambient.grad_enabled = tapes;
     c->rng_offset = k.rng_offset;
     c->modes = tapes ? NULL : modes;
-    bp_status st = !k.args ? ctx_nomem(c) : tapes ? op_dispatch(c, &k) : op_run_reference(c, &k);
+    bp_status st = !k.args ? c->diag.code : tapes ? op_dispatch(c, &k) : op_run_reference(c, &k);
     c->modes = modes;
     c->rng_offset = rng;
     c->ambient.grad_enabled = grad;
@@ -174,7 +224,7 @@ static bool make_plan(slicer *s, ref r, plan *p)
     while (n.pending.len && !n.failed) {
         const item *it = s->item_of(s->arg, vec_pop(&n.pending));
         map_value *v = it ? map_put_u64(&seen, it->node.first, NULL) : NULL;
-        n.failed |= !v || it->node.op->flags & never;
+        n.failed |= !v || it->node.op->flags & never || it->node.symbolic;
         if (n.failed || v->u)
             continue;
         v->u = 1;

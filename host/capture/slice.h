@@ -6,6 +6,7 @@
 #ifndef HOST_CAPTURE_SLICE_H
 #define HOST_CAPTURE_SLICE_H
 #include "host/capture/bind.h"
+#include "host/sym/env.h"
 #include "sdk/base/map.h"
 
 typedef struct slicer slicer;
@@ -21,6 +22,8 @@ struct slicer {
     bindings *vals;
     uint64_t rng_base;                           /* generator offset at the start of the transaction */
     const item *(*item_of)(void *arg, ref r);    /* the node that makes r; NULL: unknown */
+    const sym_env *env;                          /* of the items' dims */
+    const path_symbol *(*symbol_of)(void *arg, uint32_t k); /* where data tell symbol k; NULL: an input brought it */
     void *arg;
     map memo;                                    /* ref -> tensor, counted */
     uint32_t evaluated;                          /* nodes, by reference kernels */
@@ -34,6 +37,8 @@ enum { SLICE_HEAVY = 100000000 };
 bp_tensor *slice_value(slicer *s, ref r);
 /* A value that is there already, borrowed; NULL: it is not. */
 bp_tensor *slice_have(slicer *s, ref r);
+/* d's value in this call. The values that tell its symbols must be there. False: one is not, or an overflow. */
+bool slice_dim(slicer *s, bp_dim d, int64_t *out);
 void slice_fini(slicer *s);
 /* The number in a 0-d tensor; a fake one has a number that stands for what only a run tells. */
 bp_value number_value(const bp_tensor *t);

@@ -68,10 +68,30 @@ bp_status trace_know_storage(trace *t, const bp_tensor *real, bp_tensor *fake)
     return BP_OK;
 }
 
-static bp_tensor *fake_of(trace *t, const bp_tensor *real)
+/* What source i looks like to the function: symbols where its plan has them. */
+static bp_status meta_of(trace *t, uint32_t i, tensor_meta *m)
+{
+    bool ok = true;
+    bp_dim dims[2 * TENSOR_MAX_RANK];
+    tensor_get_meta(trace_layout_of(t, bind_input(t->r->vals, i)), m);
+    TRY(trace_plan_source(t, i, dims));
+    if (!t->sources.at[i].plan->ndims)
+        return BP_OK;
+    m->sizes = dims;
+    m->strides = dims + m->rank;
+    tensor_meta *own = arena_alloc(&t->arena, sizeof *own);
+    if (own)
+        *own = *m = meta_copy(&t->arena, m, &ok);
+    t->sources.at[i].meta = own;
+    return own && ok && vec_push(&vec_last(&t->segments).shown, i) ? BP_OK : trace_nomem(t);
+}
+
+static bp_tensor *fake_of(trace *t, uint32_t i)
 {
     tensor_meta m;
-    tensor_get_meta(trace_layout_of(t, real), &m);
+    bp_tensor *real = bind_input(t->r->vals, i);
+    if (meta_of(t, i, &m) != BP_OK)
+        return NULL;
     bp_tensor *flat = flat_of(t, real), *fake = flat ? tensor_view(t->c, flat, &m) : NULL;
     if (fake)
         fake->flags = tensor_grad_flags(trace_layout_of(t, real));
@@ -108,16 +128,18 @@ bp_tensor *trace_source_handle(trace *t, uint32_t i)
     if (same) {
         s->handle = same->handle;
         s->fs = same->fs;
+        s->plan = same->plan;
+        s->meta = same->meta;
         return t->handles.at[s->handle].t;
     }
     fake_storage *fs = s->fs ? s->fs : trace_add_storage(t, (int32_t)i, REF_INPUT | i);
-    bp_tensor *fake = fs ? fake_of(t, bind_input(t->r->vals, i)) : NULL;
+    bp_tensor *fake = fs ? fake_of(t, i) : NULL;
     uint32_t n = fake ? trace_add_handle(t, fake, fs, 0) : 0;
     if (!n)
-        return trace_nomem(t), NULL;
+        return (ctx_ok(t->c) ? (void)trace_nomem(t) : (void)0), NULL;
     t->sources.at[i].handle = n;
     t->sources.at[i].fs = fs;
-    return fake;
+    return !fs->group || trace_specialize(t, fake) == BP_OK ? fake : NULL; /* it lies under others that are known */
 }
 
 /* -- arguments ----------------------------------------------------------------------------------------------------- */
@@ -167,7 +189,33 @@ bp_tensor *trace_arg(trace *t, uint32_t i, const char *name, bool optional)
 const bp_value *trace_plain_arg(trace *t, uint32_t i, const char *name, uint32_t kind)
 {
     const bp_value *v = argument(t, i, name);
-    return v && arg_fits(t->c, i, name, v, kind) ? v : NULL;
+    if (!v || !arg_fits(t->c, i, name, v, kind))
+        return NULL;
+    trace_source *s = &t->sources.at[i];
+    if (s->asked == SOURCE_DIM)
+        dim_int(t->c, s->number); /* it is that number from here on */
+    else
+        s->asked = SOURCE_PLAIN;
+    return ctx_ok(t->c) ? v : NULL;
+}
+
+/* One that was asked for as a plain number is a constant. */
+bp_dim trace_dim_arg(trace *t, uint32_t i, const char *name)
+{
+    const bp_value *v = argument(t, i, name);
+    if (!v || !arg_fits(t->c, i, name, v, BP_VALUE_INT))
+        return dim_const(0);
+    trace_source *s = &t->sources.at[i];
+    if (s->asked == SOURCE_PLAIN)
+        return v->v.dim;
+    if (s->asked != SOURCE_DIM) {
+        bp_dim d;
+        s->asked = SOURCE_DIM;
+        if (trace_plan_source(t, i, &d) != BP_OK)
+            return dim_const(0);
+        t->sources.at[i].number = d;
+    }
+    return trace_give_dim(t, t->sources.at[i].number);
 }
 
 /* -- attributes ---------------------------------------------------------------------------------------------------- */

@@ -92,7 +92,8 @@ static bp_status describe_step(trace *t, step_spec *s, item *it)
     it->end.outs = o.outs;
     it->end.nouts = o.n;
     it->end.step = s;
-    return s->reason ? trace_state(t, it) : trace_nomem(t);
+    TRY(s->reason ? trace_state(t, it) : trace_nomem(t));
+    return trace_find_symbols(t, it);
 }
 
 /* -- behind it ----------------------------------------------------------------------------------------------------- */
@@ -110,6 +111,29 @@ static bp_status add_sources(trace *t, const step_record *r, uint32_t nkept)
     return BP_OK;
 }
 
+/* Input i is laid out as handle h: what has symbols is no constant, and symbols that data tell are found there now. */
+static bp_status show_sizes(trace *t, uint32_t i, const bp_tensor *h)
+{
+    bool ok = true, any = false;
+    tensor_meta m, *own = arena_alloc(&t->arena, sizeof *own);
+    tensor_get_meta(h, &m);
+    m.offset = dim_const(0);
+    for (uint32_t k = 0; k < 2u * h->rank; k++)
+        any |= h->sizes[k].sym != 0;
+    if (!any)
+        return BP_OK;
+    for (uint32_t d = 0; d < h->rank; d++) {
+        uint32_t k = sym_symbol_of(t->env, h->sizes[d]);
+        path_symbol at = {REF_INPUT | i, k, SYM_SIZE, (uint8_t)d};
+        if (k != UINT32_MAX && t->slices.symbol_of(t, k))
+            ok = ok && vec_push(&t->symbols, at) && vec_push(&vec_last(&t->segments).symbols, at);
+    }
+    if (own)
+        *own = meta_copy(&t->arena, &m, &ok);
+    t->sources.at[i].meta = own;
+    return own && ok && vec_push(&vec_last(&t->segments).shown, i) ? BP_OK : trace_nomem(t);
+}
+
 /* A storage that the function made and can still reach is input i from now on; its handle is that input. */
 static bp_status become_input(trace *t, fake_storage *fs, uint32_t i)
 {
@@ -118,6 +142,7 @@ static bp_status become_input(trace *t, fake_storage *fs, uint32_t i)
     s->fs = fs;
     s->handle = fs->base;
     s->touched = true;
+    TRY(show_sizes(t, i, t->handles.at[fs->base].t));
     return trace_know_storage(t, bind_input(t->r->vals, i), t->handles.at[fs->base].t);
 }
 
@@ -154,6 +179,7 @@ static bp_status renew_sources(trace *t, uint32_t first)
         h->flags = (uint8_t)((h->flags & ~(TENSOR_REQUIRES_GRAD | TENSOR_IS_LEAF)) | tensor_grad_flags(in));
         if (!vec_push(&vec_last(&t->segments).touched, i))
             return trace_nomem(t);
+        TRY(trace_read_again(t, i));
     }
     return BP_OK;
 }
@@ -175,6 +201,21 @@ static bool has_views(const trace *t, uint32_t n)
     return false;
 }
 
+static bool has_value(trace *t, bp_dim d, bp_dim is)
+{
+    int64_t v;
+    return trace_dim_value(t, d, &v) && v == is.value;
+}
+
+/* Whether metadata with symbols are, in this call, those of a tensor. */
+static bool is_laid_out(trace *t, const tensor_meta *m, const tensor_meta *is)
+{
+    bool same = m->rank == is->rank && has_value(t, m->offset, is->offset);
+    for (uint32_t d = 0; same && d < m->rank; d++)
+        same = has_value(t, m->sizes[d], is->sizes[d]) && has_value(t, m->strides[d], is->strides[d]);
+    return same;
+}
+
 /* Handle n is laid out as its tensor is here. What is a view, or has views, is then no longer what its chain says: such
  * a function is not captured behind the step, but it may go on for real. */
 static bp_status follow_layout(trace *t, uint32_t n, const bp_tensor *real)
@@ -184,7 +225,7 @@ static bp_status follow_layout(trace *t, uint32_t n, const bp_tensor *real)
     bool resumes = t->r->resume && t->nbreaks == t->r->nlog;
     tensor_get_meta(h, &was);
     tensor_get_meta(trace_layout_of(t, real), &is);
-    if (meta_eq(&was, &is) && dim_eq(was.offset, is.offset))
+    if (is_laid_out(t, &was, &is))
         return BP_OK;
     if (!resumes && (t->handles.at[n].parent || has_views(t, n)))
         return trace_stop(t, TRACE_DECLINED, "an opaque step has changed the sizes of a tensor that has views");

@@ -92,12 +92,15 @@ ref trace_expand(trace *t, ref r, const bp_tensor *like)
 
 /* -- reading ------------------------------------------------------------------------------------------------------- */
 
-static bool layout_eq(const bp_tensor *a, const bp_tensor *b)
+bool trace_same_layout(const bp_tensor *a, const bp_tensor *b)
 {
-    tensor_meta x, y;
-    tensor_get_meta(a, &x);
-    tensor_get_meta(b, &y);
-    return meta_eq(&x, &y);
+    if (a->dtype != b->dtype || a->rank != b->rank || a->device_kind != b->device_kind ||
+        a->device_index != b->device_index)
+        return false;
+    for (uint32_t k = 0; k < 2u * a->rank; k++)
+        if (!dim_same(a->sizes[k], b->sizes[k]) && dim_prove(DIM_EQ, a->sizes[k], b->sizes[k]) != DIM_TRUE)
+            return false;
+    return true;
 }
 
 /* seen: autograd sees it. */
@@ -176,7 +179,7 @@ static ref read_handle(trace *t, uint32_t n)
     if (!p)
         return 0;
     h = &t->handles.at[n];
-    if (!layout_eq(trace_fake(t, p), t->handles.at[h->parent].t)) {
+    if (!trace_same_layout(trace_fake(t, p), t->handles.at[h->parent].t)) {
         if (is_op(h->view, TRACE_as_strided)) {
             trace_stop(t, TRACE_DECLINED, "as_strided of a tensor whose layout an operator in place has changed");
             return 0;
@@ -302,7 +305,7 @@ static ref scatter_by_place(trace *t, ref parent, const trace_handle *h, ref val
         trace_stop(t, TRACE_DECLINED, "a write through %s is not recorded", h->view->target);
         return 0;
     }
-    if (tensor_nelem(v) == tensor_nelem(p) && tensor_is_contiguous(v)) {
+    if (dim_eq(tensor_numel(t->c, v), tensor_numel(t->c, p)) && tensor_is_contiguous(v)) {
         bp_value back[2] = {of_ref(value), of_dims(t, p->sizes, p->rank)};
         return emit(t, TRACE_reshape, back, 2, NULL, value_none());
     }
@@ -355,6 +358,8 @@ static bp_status make_group(trace *t, uint32_t i, const bool *member, uint32_t n
             return BP_RESOURCE_EXHAUSTED;
         if (member[j] && s->fs->written)
             return trace_stop(t, TRACE_DECLINED, "an input was written before one that overlaps it was known");
+        if (member[j] && s->handle) /* where it lies among the others is no expression */
+            TRY(trace_specialize(t, t->handles.at[s->handle].t));
         if (member[j]) {
             s->fs->group = g;
             s->fs->hidden |= (bind_input(v, j)->flags & TENSOR_REQUIRES_GRAD) != 0; /* the range has no history */

@@ -56,7 +56,8 @@ static sub_trace *begin(trace *t, const sub_spec *spec)
         return trace_nomem(t), NULL;
     *s = (sub_trace){.outer = t->sub, .op = spec->op, .name = spec->name, .nitems = t->items.len,
                      .nvalues = t->values.len, .nstorages = t->storages.len, .nhandles = t->handles.len,
-                     .nparams = t->params.len, .nnumbers = t->numbers.len, .views = t->views};
+                     .nparams = t->params.len, .nnumbers = t->numbers.len, .nsymbols = t->symbols.len,
+                     .ntold = vec_last(&t->segments).symbols.len, .views = t->views};
     s->numbers = arena_memdup(&t->arena, t->numbers.at, t->numbers.len * sizeof *s->numbers);
     if (!s->numbers)
         return trace_nomem(t), NULL;
@@ -74,6 +75,8 @@ static void end(trace *t, sub_trace *s)
     while (t->values.len > s->nvalues)
         tensor_unref(vec_pop(&t->values).fake);
     t->items.len = s->nitems;
+    t->symbols.len = s->nsymbols;
+    vec_last(&t->segments).symbols.len = s->ntold;
     for (uint32_t i = 0; i < s->nnumbers; i++) {
         t->numbers.at[i].segment = s->numbers[i].segment;
         t->numbers.at[i].node = s->numbers[i].node;
@@ -311,6 +314,7 @@ static void add_placeholders(building *b, bp_graph_module *gm)
         char name[32];
         tensor_meta m;
         tensor_get_meta(trace_fake(b->t, r), &m);
+        m = trace_numbers_of(b->t, &m); /* a graph inside has no symbols */
         snprintf(name, sizeof name, "arg%u_1", i);
         b->ids[i] = graph_placeholder(&gm->g, name, name, BP_ROLE_USER, &m);
     }

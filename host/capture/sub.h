@@ -13,7 +13,8 @@
 typedef struct sub_trace {
     struct sub_trace *outer;
     const char *op, *name;    /* "bp_cond", "true_fn" */
-    uint32_t nitems, nvalues, nstorages, nhandles, nparams, nnumbers; /* of the trace when it began */
+    /* of the trace when it began; ntold: of its segment's symbols */
+    uint32_t nitems, nvalues, nstorages, nhandles, nparams, nnumbers, nsymbols, ntold;
     map views;                /* of what is around it */
     trace_number *numbers;    /* likewise: it reads them anew */
 } sub_trace;

@@ -55,8 +55,10 @@ bp_status trace_cut(trace *t)
     t->views = (map){0};
     if (t->segments.len)
         vec_last(&t->segments).nsources = t->sources.len;
+    sym_set_tag(t->env, t->segments.len);
     trace_segment s = {.first_item = t->items.len, .first_value = t->values.len, .rng_start = t->rng,
-                       .ambient = t->c->ambient, .nsources = t->sources.len};
+                       .ambient = t->c->ambient, .nsources = t->sources.len,
+                       .first_symbol = sym_symbol_count(t->env)};
     return vec_push(&t->segments, s) ? BP_OK : trace_nomem(t);
 }
 
@@ -164,7 +166,7 @@ static uint64_t draws(trace *t, const item *it)
         trace_fake(t, self->v.node)->store == trace_fake(t, it->node.first)->store)
         return 0;
     for (uint32_t d = 0; d < m->rank; d++)
-        n *= (uint64_t)m->sizes[d].value;
+        n *= (uint64_t)dim_int(t->c, m->sizes[d]);
     return n;
 }
 
@@ -193,10 +195,11 @@ bp_status trace_node(trace *t, const op_row *op, const bp_value *args, bp_tensor
         return trace_stop(t, TRACE_DECLINED, "%s is called under a mode that \"%s\" has switched", op->target,
                           t->r->name);
     TRY(count_node(t));
+    TRY(trace_find_needs(t, args, it.node.nargs, &it));
     TRY(fakes ? add_results(t, &it, fakes, nfakes) : infer_results(t, &it));
     *first = vec_last(&t->items).node.first;
     t->rng += draws(t, &vec_last(&t->items));
-    return BP_OK;
+    return t->c->diag.code;
 }
 
 /* -- arguments as refs --------------------------------------------------------------------------------------------- */
@@ -306,6 +309,15 @@ static const item *item_of(void *arg, ref r)
     return &t->items.at[t->values.at[r].item];
 }
 
+static const path_symbol *symbol_of(void *arg, uint32_t k)
+{
+    const trace *t = arg;
+    for (uint32_t i = t->symbols.len; i-- > 0;)
+        if (t->symbols.at[i].symbol == k)
+            return &t->symbols.at[i];
+    return NULL;
+}
+
 static trace *create(bp_ctx *c, const trace_request *r)
 {
     trace *t = calloc(1, sizeof *t);
@@ -317,11 +329,13 @@ static trace *create(bp_ctx *c, const trace_request *r)
     t->modes = c->ambient;
     t->seed = c->seed;
     t->offset = c->rng_offset;
+    t->env = sym_env_new();
     t->slices = (slicer){.c = c, .vals = r->vals, .rng_base = r->rng_base, .item_of = item_of, .arg = t,
+                          .env = t->env, .symbol_of = symbol_of,
                           .compute = r->compute, .compute_arg = r->compute_arg};
     while (!t->epoch) /* 0 marks tensors of no capture */
         t->epoch = atomic_fetch_add(&epochs, 1) + 1;
-    if (!vec_push(&t->values, (trace_value){0}) || !vec_push(&t->handles, (trace_handle){0}) ||
+    if (!t->env || !vec_push(&t->values, (trace_value){0}) || !vec_push(&t->handles, (trace_handle){0}) ||
         trace_cut(t) != BP_OK || trace_begin_sources(t) != BP_OK) {
         trace_destroy(t);
         return ctx_nomem(c), NULL;
@@ -347,6 +361,9 @@ void trace_destroy(trace *t)
     for (uint32_t i = 0; i < t->segments.len; i++) {
         vec_fini(&t->segments.at[i].touched);
         vec_fini(&t->segments.at[i].written);
+        vec_fini(&t->segments.at[i].reads);
+        vec_fini(&t->segments.at[i].symbols);
+        vec_fini(&t->segments.at[i].shown);
     }
     map_fini(&t->views);
     map_fini(&t->asked);
@@ -362,6 +379,10 @@ void trace_destroy(trace *t)
     vec_fini(&t->answers);
     vec_fini(&t->numbers);
     vec_fini(&t->params);
+    vec_fini(&t->symbols);
+    vec_fini(&t->constrained);
+    plan_numbering_fini(&t->naming);
+    sym_env_unref(t->env);
     vec_fini(&t->flats);
     arena_fini(&t->arena);
     free(t);
@@ -374,8 +395,9 @@ static void classify(trace *t)
     bp_ctx *c = t->c;
     if (t->why == TRACE_RUNNING && !ctx_ok(c)) {
         bool refused = c->diag.code == BP_FAILED_PRECONDITION || c->diag.code == BP_RESOURCE_EXHAUSTED;
+        bool on_data = trace_asks_data(c);
         snprintf(t->reason, sizeof t->reason, "%.1000s", c->diag.message);
-        t->why = refused ? TRACE_REFUSED : TRACE_FAILED;
+        t->why = refused ? TRACE_REFUSED : on_data ? TRACE_DECLINED : TRACE_FAILED;
     }
     for (uint32_t i = 0; i < t->flats.len && t->why == TRACE_RETURNED; i++)
         if (atomic_load(&t->flats.at[i].fake->store->fake_role) == FAKE_OF_INPUT_ASKED) {
@@ -394,6 +416,12 @@ static void classify(trace *t)
         diag_while(&c->diag, "capturing \"%s\"", t->r->name);
     else
         diag_clear(&c->diag);
+}
+
+bool trace_asks_data(const bp_ctx *c)
+{
+    static const char words[] = "could not guard on data-dependent expression";
+    return c->diag.code == BP_UNIMPLEMENTED && !strncmp(c->diag.message, words, sizeof words - 1);
 }
 
 bool trace_seeded(const trace *t)
@@ -429,8 +457,10 @@ trace *trace_run(bp_ctx *c, const trace_request *r)
     f.trace = slot->current = t;
     c->capturing++;
     mode_push(c, &t->mode);
+    trace_begin_symbols(t);
     if (frame_run(&f, r->fn) == BP_OK && t->why == TRACE_RUNNING)
         trace_finish(t, &f);
+    trace_end_symbols(t);
     c->modes = t->mode.below; /* also when the function left modes of its own */
     if (t->why == TRACE_RESUMED)
         trace_end_real(t, &f);

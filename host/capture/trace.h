@@ -7,6 +7,7 @@
 #ifndef HOST_CAPTURE_TRACE_H
 #define HOST_CAPTURE_TRACE_H
 #include "host/capture/bind.h"
+#include "host/capture/dynamic.h"
 #include "host/capture/frame.h"
 #include "host/capture/slice.h"
 #include "sdk/base/map.h"
@@ -64,6 +65,10 @@ typedef struct {
     slice_compute_fn *compute;    /* of heavy slices, as of a slicer; NULL: reference kernels */
     void *compute_arg;
     const trace_resume *resume;   /* NULL: a capture */
+    size_policy policy;           /* how sizes of sources are decided that the path has no plan for */
+    const source_plan *const *plans; /* the path's, by source; NULL: none */
+    uint32_t nplans;
+    bool dynamic_outputs;         /* capture_dynamic_output_shape_ops */
 } trace_request;
 
 /* Where an input comes from. Arguments first, then attributes. */
@@ -74,9 +79,12 @@ typedef struct {
     uint32_t entry;               /* its index there */
     bp_tensor *constant;          /* of bp_constant; borrowed until the capture ends; the module is then NULL */
     bool touched;
+    const source_plan *plan;      /* of its sizes, once it is touched; NULL: behind an opaque step it needs none */
+    const tensor_meta *meta;      /* as it was made: symbols where the plan has them; NULL: all constants */
+    bp_dim number;                /* of an integer that bp_arg_dim has asked for */
     uint32_t handle;              /* of a touched tensor */
     struct fake_storage *fs;
-    enum { SOURCE_UNASKED, SOURCE_TENSOR, SOURCE_OPTIONAL, SOURCE_INT, SOURCE_FLOAT, SOURCE_BOOL, SOURCE_STRING } asked;
+    enum { SOURCE_UNASKED, SOURCE_PLAIN, SOURCE_DIM } asked; /* of one that is no tensor: a constant, or a symbol */
 } trace_source;
 
 /* What one segment adds to its path, its items aside. */
@@ -87,6 +95,10 @@ typedef struct {
     ambient ambient;
     VEC(uint32_t) touched;        /* sources first asked for here: guarded */
     VEC(uint32_t) written;        /* sources whose overlaps are guarded here */
+    VEC(guard_read) reads;        /* of symbols that sources bring or show here */
+    VEC(path_symbol) symbols;     /* that data tell, and where: found here, or here anew */
+    VEC(uint32_t) shown;          /* sources whose metadata have symbols, first seen here */
+    uint32_t first_symbol;        /* symbols that are made here: up to the next segment's */
 } trace_segment;
 
 /* A storage of the trace. Its value is that of the group once an overlapping input of it was written. */
@@ -125,6 +137,7 @@ typedef struct { const storage *real; bp_tensor *fake; } trace_flat;
 /* A number that stays symbolic (C2.5). Only tensors cross a break, so that each segment that uses it reads it anew. */
 typedef struct {
     ref value;                    /* of the tensor that it is the element of */
+    bp_dim dim;                   /* of an integer: its symbol; else 0 */
     bp_dtype dtype;
     uint32_t held;                /* the handle that carries it over an opaque step */
     uint32_t segment;             /* that has read it last, from 1; 0: none */
@@ -159,6 +172,12 @@ struct trace {
     ambient modes;                /* of the context when the call began */
     uint64_t seed, offset;        /* its generator then */
     VEC(trace_number) numbers;    /* by their place in a symbol */
+    sym_env *env;                 /* of all dims of the trace */
+    sym_scope former;             /* what was current before it */
+    bool pushed;
+    plan_numbering naming;
+    VEC(path_symbol) symbols;     /* that data tell, where they are found now */
+    VEC(const source_plan *) constrained; /* plans whose marks are to be held */
     VEC(trace_flat) flats;        /* fakes of whole input storages */
     struct sub_trace *sub;        /* the innermost graph inside the path that is recorded; NULL: the path itself */
     VEC(bp_tensor *) params;      /* what such graphs take, by REF_PARAM: fakes, a reference each */
@@ -172,7 +191,12 @@ void trace_destroy(trace *t);
 /* The path's items as text, a line each. */
 void trace_print(const trace *t, buf *out);
 
+/* The marks that what was asked contradicts: "Constraints violated (L['x'].size()[0])! ...". False: none. */
+bool trace_violations(const trace *t, buf *why);
+
 /* -- for frames -- */
+/* An integer argument that may be a symbol. */
+bp_dim trace_dim_arg(trace *t, uint32_t i, const char *name);
 bp_tensor *trace_arg(trace *t, uint32_t i, const char *name, bool optional);
 /* A number or string argument; NULL: not of that kind (the context says so). */
 const bp_value *trace_plain_arg(trace *t, uint32_t i, const char *name, uint32_t kind);
@@ -181,6 +205,7 @@ bp_tensor *trace_attr(trace *t, struct bp_module *m, const char *name);
 bp_tensor *trace_constant(trace *t, bp_tensor *real);
 /* Answers bp_is_true and kin. false: the capture has ended; the answer is then by turns. */
 bool trace_ask(trace *t, enum ask_kind kind, bp_tensor *h, outcome *out);
+bool trace_ask_ref(trace *t, enum ask_kind kind, ref r, outcome *out); /* the same of a value */
 
 /* The element of h as a number that stays symbolic; one that folds to a constant is that constant. */
 bp_status trace_item(trace *t, bp_tensor *h, bp_scalar *out);
@@ -191,6 +216,8 @@ BP_PRINTF(3, 4) bp_status trace_stop(trace *t, enum trace_end why, const char *f
 bp_status trace_nomem(trace *t);
 /* The function has set the generator: what lies behind is not captured, and not replayed. */
 bool trace_seeded(const trace *t);
+/* The error that is pending is that of a question on what only data tell. */
+bool trace_asks_data(const bp_ctx *c);
 /* Records a call; first becomes the ref of its first result. */
 /* args: refs, in the trace's arena. fakes: of the results, when their metadata are known; NULL: by the shape rule. */
 bp_status trace_node(trace *t, const op_row *op, const bp_value *args, bp_tensor *const *fakes, uint32_t nfakes,
@@ -206,9 +233,42 @@ trace_handle *trace_handle_of(trace *t, const bp_tensor *h);
 uint32_t trace_add_handle(trace *t, bp_tensor *h, fake_storage *fs, uint32_t parent);
 fake_storage *trace_add_storage(trace *t, int32_t source, ref cur);
 
+/* size.c: sizes as the C function sees them. A symbol carries the mark of its capture, so that one that was stored
+ * beyond it is told; inside the trace it has none. */
+bp_dim trace_give_dim(const trace *t, bp_dim d);
+/* The dim of the trace for one that the function gave. False: it is of another capture, the context says so. */
+bool trace_take_dim(trace *t, bp_dim *d);
+/* A copy of args, in scratch, with dims taken; args itself when no symbol is among them. NULL: the context says why. */
+const bp_value *trace_take_args(trace *t, const bp_value *args, uint32_t nargs);
+/* The number that a symbol of a resumed trace stands for, or that the function's own capture gave. False: an error. */
+bool capture_real_dim(bp_ctx *c, bp_dim *d);
+
+/* symbol.c: the trace's environment */
+void trace_begin_symbols(trace *t);
+void trace_end_symbols(trace *t);
+/* Plans source i, unless its path has a plan, and makes its symbols. dims: sizes, then strides; a number's: one. */
+bp_status trace_plan_source(trace *t, uint32_t i, bp_dim *dims);
+/* Source i is guarded again: its symbols must be what they were. */
+bp_status trace_read_again(trace *t, uint32_t i);
+/* What data tell: a new symbol, found at `at`. */
+bp_dim trace_new_symbol(trace *t, const sym_symbol *s, path_symbol at);
+/* The values that an item's arguments need for their symbols, in the trace's arena; each once. */
+bp_status trace_find_needs(trace *t, const bp_value *args, uint32_t nargs, item *it);
+/* The symbols of an end or a step that data tell, and where they are found. */
+bp_status trace_find_symbols(trace *t, item *end);
+/* d's value in this call. False: it is not known. */
+bool trace_dim_value(trace *t, bp_dim d, int64_t *out);
+/* All that a state says, and all handles, become constants: the trace is about to resume. */
+bp_status trace_settle_dims(trace *t, item *state);
+/* Metadata whose symbols are the numbers that they are in this capture; in the trace's arena. */
+tensor_meta trace_numbers_of(trace *t, const tensor_meta *m);
+/* All sizes and strides of a handle become constants: where memory is shared, symbols cannot say how. */
+bp_status trace_specialize(trace *t, bp_tensor *h);
+
 /* number.c */
 /* The node that gives a symbolic number in this segment. 0: the capture has ended. */
 ref trace_number_ref(trace *t, uint32_t sym);
+ref trace_number_value(trace *t, uint32_t index); /* the same by its place in t->numbers */
 /* A copy of args, in scratch, with numbers in the places of symbolic ones; args itself when it has none. NULL: an error
  * that the context has. */
 const bp_value *trace_hints(trace *t, const bp_value *args, uint32_t nargs, bool other);
@@ -224,6 +284,8 @@ bool capture_real_number(bp_ctx *c, uint32_t sym, bp_value *to);
 /* storage.c: values of handles */
 ref trace_read(trace *t, const bp_tensor *h);                         /* 0: the capture has ended */
 bp_status trace_write(trace *t, const bp_tensor *h, ref value);
+/* Of equal type, sizes and strides: those that are proven equal. Asks nothing. */
+bool trace_same_layout(const bp_tensor *a, const bp_tensor *b);
 /* Whether an operator that is called now is seen by autograd. */
 static inline bool trace_grad_on(const trace *t)
 {

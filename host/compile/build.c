@@ -8,6 +8,7 @@
 #include "host/capture/emit.h"
 #include "host/compile/aot.h"
 #include "host/compile/callable.h"
+#include "host/compile/narrow.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,7 @@ typedef struct {
     uint32_t *known;           /* by slot: which of `in`, or of `baked`, a value is, from 1 on; 0: of neither */
     uint32_t *order;           /* which of them is used first, second, ... in the graph */
     bp_graph_module *gm;
+    narrowing symbols;
     bool trains;               /* gradients of what it gives are asked for */
     uint8_t *needs;            /* then, by placeholder: it requires grad */
     bool failed;
@@ -155,7 +157,10 @@ static void describe_input(build *b, ref r, char *name, size_t cap, const char *
         return;
     }
     bp_tensor *t = bind_get(&b->k->vals, r);
-    if (t)
+    const tensor_meta *symbolic = ref_kind(r) == REF_INPUT ? node_meta_of(b->n, i) : NULL;
+    if (t && symbolic)
+        *m = *symbolic;
+    else if (t)
         tensor_get_meta(t, m);
     else
         b->failed = true;
@@ -206,6 +211,9 @@ static void add_placeholders(build *b, node_id *ids)
         tensor_meta m = {0};
         describe_input(b, b->in.at[i], name, sizeof name, &target, &role, &m);
         if (!b->failed)
+            m = narrow_meta(&b->symbols, &m);
+        b->failed |= b->symbols.failed;
+        if (!b->failed)
             ids[i] = graph_placeholder(&b->gm->g, name, target, role, &m);
     }
 }
@@ -234,6 +242,37 @@ static bool requires_grad(emitter *e, ref r)
     return requires(m->b, r);
 }
 
+static bp_dim dim_of(emitter *e, bp_dim d)
+{
+    const mapping *m = e->arg;
+    d = narrow_dim(&m->b->symbols, d);
+    e->failed |= m->b->symbols.failed;
+    return d;
+}
+
+/* Symbols that no input shows are inputs of their own. */
+static bp_status take_symbols(build *b)
+{
+    graph *g = &b->gm->g;
+    uint32_t before = b->in.len, at = 0;
+    TRY(narrow_finish(&b->symbols));
+    for (node_id n = g->first; n; n = graph_get(g, n)->next) {
+        const graph_node *p = graph_get(g, n);
+        if (p->op != BP_NODE_PLACEHOLDER || at++ < before)
+            continue;
+        uint32_t k = sym_symbol_of(g->syms, p->number);
+        if (k == UINT32_MAX || !vec_push(&b->in, REF_SYMBOL | b->symbols.import.back.at[k]))
+            return ctx_nomem(b->k->c);
+    }
+    uint8_t *needs = b->needs ? realloc(b->needs, (size_t)b->in.len + 1) : NULL;
+    if (b->needs && !needs)
+        return ctx_nomem(b->k->c);
+    b->needs = needs;
+    for (uint32_t i = before; needs && i < b->in.len; i++)
+        needs[i] = 0;
+    return graph_status(b->k->c, g);
+}
+
 static bp_status fill_graph(build *b)
 {
     graph *g = &b->gm->g;
@@ -242,10 +281,13 @@ static bp_status fill_graph(build *b)
     bp_value *outs = arena_array(&g->arena, b->nouts, sizeof *outs);
     if (!ids || !constants || !outs)
         return ctx_nomem(b->k->c);
+    TRY(narrow_init(&b->symbols, b->k->c, b->n, g));
     mapping m = {b, ids, constants};
     emitter e = {.c = b->k->c, .gm = b->gm, .value_of = value_of, .arg = &m};
     if (b->trains)
         e.requires = requires_grad;
+    if (b->symbols.own)
+        e.dim_of = dim_of;
     add_placeholders(b, ids);
     add_constants(b, constants);
     for (uint32_t i = 0; i < b->n->nextras + b->n->nitems && !b->failed && !e.failed; i++) {
@@ -260,7 +302,8 @@ static bp_status fill_graph(build *b)
     graph_output(g, outs, b->nouts);
     if (b->failed)
         return ctx_ok(b->k->c) ? ctx_nomem(b->k->c) : b->k->c->diag.code;
-    return graph_status(b->k->c, g);
+    TRY(graph_status(b->k->c, g));
+    return b->symbols.own ? take_symbols(b) : BP_OK;
 }
 
 /* -- the key ------------------------------------------------------------------------------------------------------- */
@@ -495,6 +538,7 @@ step call_build(call *k, tree_node *n, segment_use **use)
         if (old)
             epoch_retire(k->epochs, &old->link, retire_use);
     }
+    narrow_fini(&b.symbols);
     gm_unref(b.gm);
     vec_fini(&b.in);
     vec_fini(&b.baked);

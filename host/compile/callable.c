@@ -49,7 +49,7 @@ static code_identity identity(const bp_callable *g, const bp_compile_options *o,
 {
     return (code_identity){.fn = (void (*)(void))g->fn, .user = g->user, .backend = g->backend,
                            .backend_identity = backend_identity(g->backend), .options = o->options, .mode = o->mode,
-                           .fullgraph = g->fullgraph, .name = name, .file = file, .line = line};
+                           .fullgraph = g->fullgraph, .dynamic = g->dynamic, .name = name, .file = file, .line = line};
 }
 
 bp_status callable_attach(bp_ctx *c, bp_callable *g, const bp_compile_options *o, const char *name, const char *file,
@@ -96,7 +96,7 @@ bp_callable *bp_compile_at(bp_ctx *c, bp_fn fn, const bp_compile_options *option
     const char *by = o.disable ? "disable = 1 in its options" : off && !strcmp(off, "1") ? "BACKPLANE_DISABLE=1" : NULL;
     *g = (bp_callable){.refs = 1, .rt = runtime_ref(c->rt), .fn = fn, .user = o.user,
                        .recompile_limit = o.recompile_limit, .disabled = by != NULL, .disabled_by = by,
-                       .isolated = o.isolate != 0,
+                       .isolated = o.isolate != 0, .dynamic = o.dynamic,
                        .fullgraph = o.fullgraph != 0, .rechecks = verify && !strcmp(verify, "capture")};
     if (g->disabled && !(g->name = describe(fn_name, file, line))) {
         bp_callable_unref(g);

@@ -29,6 +29,7 @@ struct bp_callable {
     bool rechecks;        /* BACKPLANE_VERIFY=capture, as it was when the callable was made */
     char *name;           /* of a disabled one: "name (file:line)", for reports */
     const char *disabled_by; /* of a disabled one: what says so; static */
+    int32_t dynamic;      /* bp_compile_options.dynamic */
 };
 
 /* What a step of a call came to. */
@@ -131,6 +132,14 @@ bp_status call_set_options(call *k, bp_graph_module *gm);
 bp_status call_compile(call *k, bp_graph_module *gm, const uint8_t *needs, uint32_t *order, segment *seg);
 /* slice.c: a slice_compute_fn, arg a call: by the callable's own chain (C2.2). */
 bool call_compute_slice(void *arg, slicer *s, const slice_plan *p, bp_tensor **values);
+/* symbols.c: the values that a call gives to symbols */
+/* Reads what data tell of symbols on n's path into the call's list. */
+bp_status call_tell(call *k, const path_symbol *at, uint32_t n);
+/* The value of a symbol that a segment of n's path takes as an input. Borrowed; NULL: the context has the error. */
+bp_tensor *call_symbol(call *k, const tree_node *n, ref r);
+/* n's end or step with this call's numbers for its symbols: in *own with memory of a, or as it is when it has none.
+ * NULL: the context has the error. */
+const item *call_settle(call *k, const tree_node *n, arena *a, item *own);
 /* run.c */
 step call_run_segment(call *k, tree_node *n);
 /* outputs.c: n's path gives what its siblings give, where the caller has fixed that (C6.4). n: not a root, whose path

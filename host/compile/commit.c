@@ -184,7 +184,7 @@ static bp_tensor *base_of(commit *m, uint32_t i)
 
 static bool is_whole(const out_spec *o)
 {
-    return meta_eq(&o->meta, &o->base) && dim_eq(o->meta.offset, o->base.offset);
+    return meta_eq(&o->meta, &o->base) && dim_same(o->meta.offset, o->base.offset);
 }
 
 /* A view of an input, or of an output's storage. Where a write of this commit gives its history, that is found when the
@@ -418,10 +418,9 @@ static step commit_any(call *k, const item *end)
     return s;
 }
 
-step call_commit(call *k, const tree_node *n)
+static HOT step commit_end(call *k, const tree_node *n, const item *end)
 {
-    const item *end = n->term;
-    step s = call_may_recheck(k) ? call_recheck(k, n) : STEP_OK;
+    step s = STEP_OK;
     if (s == STEP_OK && end->end.nwrites && writes_view(k, end))
         s = call_eager(k, BIND_NOT_WRITTEN);
     if (s == STEP_OK && n->parent && call_check_outputs(k, n) != BP_OK)
@@ -429,4 +428,23 @@ step call_commit(call *k, const tree_node *n)
     if (s == STEP_OK && end->end.is_plain && !k->steps.len)
         s = commit_plain(k, end);
     return s == STEP_OK ? commit_any(k, end) : s;
+}
+
+/* With this call's numbers in place of symbols. */
+RARE static step commit_symbolic(call *k, const tree_node *n)
+{
+    arena own = {0};
+    item settled;
+    const item *end = call_settle(k, n, &own, &settled);
+    step s = end ? commit_end(k, n, end) : call_eager_on_error(k);
+    arena_fini(&own);
+    return s;
+}
+
+step call_commit(call *k, const tree_node *n)
+{
+    step s = call_may_recheck(k) ? call_recheck(k, n) : STEP_OK;
+    if (s != STEP_OK)
+        return s;
+    return n->term->end.symbolic ? commit_symbolic(k, n) : commit_end(k, n, n->term);
 }

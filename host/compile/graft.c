@@ -58,15 +58,100 @@ static bool hold_attrs(tree_node *n, const trace *t, uint32_t before)
     return true;
 }
 
-/* What must hold for a call to take this node, beyond what its parents checked (C6.1). */
-static bp_status add_guards(call *k, tree_node *n, const trace_segment *seg)
+/* -- symbols ------------------------------------------------------------------------------------------------------- */
+
+/* What the sources that were first asked for here are to replays. */
+static bool hold_plans(tree_node *n, const trace *t, const trace_segment *seg)
 {
-    guard_inputs in = {k->vals.inputs, n->ninputs, k->vals.nargs};
+    source_plan *plans = arena_array(&n->arena, seg->touched.len, sizeof *plans);
+    struct node_meta *metas = arena_array(&n->arena, seg->shown.len, sizeof *metas);
+    bool ok = plans && metas;
+    for (uint32_t i = 0; ok && i < seg->touched.len; i++) {
+        const source_plan *p = t->sources.at[seg->touched.at[i]].plan;
+        if (p && p->source == seg->touched.at[i])
+            ok = plan_copy(&n->arena, p, &plans[n->nplans++]);
+    }
+    for (uint32_t i = 0; ok && i < seg->shown.len; i++) {
+        uint32_t source = seg->shown.at[i];
+        metas[n->nmetas++] = (struct node_meta){source, meta_copy(&n->arena, t->sources.at[source].meta, &ok)};
+    }
+    n->plans = plans;
+    n->metas = metas;
+    return ok;
+}
+
+static bool hold_symbols(tree_node *n, const trace *t, uint32_t s)
+{
+    const trace_segment *seg = &t->segments.at[s];
+    bool last = s + 1 == t->segments.len;
+    n->end_symbol = last ? sym_symbol_count(t->env) : t->segments.at[s + 1].first_symbol;
+    n->nsymbols = n->end_symbol - seg->first_symbol;
+    n->env = n->end_symbol ? sym_env_ref(t->env) : NULL;
+    n->told = arena_memdup(&n->arena, seg->symbols.at, seg->symbols.len * sizeof *n->told);
+    n->ntold = seg->symbols.len;
+    n->prepares = n->nattrs || n->end_symbol;
+    return n->told && hold_plans(n, t, seg);
+}
+
+/* A call with all the sizes that static code was compiled for is left to it: one of them must differ. */
+static bp_dim exclusion(const trace *t, bp_ctx *c)
+{
+    bp_dim any = dim_const(0);
+    for (uint32_t i = 0; i < t->naming.excluded.len; i++) {
+        const size_excluded *e = &t->naming.excluded.at[i];
+        any = dim_max(c, any, dim_compare(c, DIM_NE, sym_dim_of(t->env, e->symbol), dim_const(e->value)));
+    }
+    return any;
+}
+
+/* What was asked in segment s, in that order. */
+static bool add_shapes(call *k, guard_builder *b, const trace *t, uint32_t s, bool excludes)
+{
+    const trace_segment *seg = &t->segments.at[s];
+    VEC(bp_dim) asked = {0};
+    bool ok = true;
+    for (uint32_t i = 0; i < sym_fact_count(t->env); i++) {
+        const sym_fact *f = sym_fact_at(t->env, i);
+        if (f->tag == s && f->origin == SYM_GUARD)
+            ok = ok && vec_push(&asked, f->holds);
+    }
+    if (excludes && t->naming.excluded.len) {
+        sym_scope former = sym_push(t->env, k->c);
+        ok = ok && vec_push(&asked, exclusion(t, k->c));
+        sym_pop(former);
+    }
+    guard_shapes g = {t->env, seg->reads.at, asked.at, seg->reads.len, asked.len};
+    if (ok && (seg->reads.len || asked.len))
+        guard_add_shapes(b, &g);
+    vec_fini(&asked);
+    return ok;
+}
+
+static void add_source_guard(guard_builder *b, const call *k, const trace *t, uint32_t i)
+{
+    const trace_source *s = &t->sources.at[i];
+    const bp_tensor *in = bind_input(&k->vals, i);
+    tensor_meta m;
+    if (in && (s->meta || in->is_marked)) {
+        tensor_get_meta(in, &m);
+        guard_add_dynamic(b, i, s->meta ? s->meta : &m, s->plan ? s->plan->marked : 0);
+    } else if (s->asked == SOURCE_DIM && s->number.sym) {
+        guard_add_integer(b, i);
+    } else {
+        guard_add_input(b, i);
+    }
+}
+
+/* What must hold for a call to take this node, beyond what its parents checked (C6.1). */
+static bp_status add_guards(call *k, tree_node *n, const trace *t, uint32_t s)
+{
+    const trace_segment *seg = &t->segments.at[s];
+    guard_inputs in = {k->vals.inputs, n->ninputs, k->vals.nargs, k->vals.syms};
     guard_builder *b = guard_begin(k->c, n->sources, n->ninputs, &in);
     if (!n->parent || n->parent->term->kind == ITEM_STEP) /* a step may have switched them */
         guard_add_ambient(b);
     for (uint32_t i = 0; i < seg->touched.len; i++) {
-        guard_add_input(b, seg->touched.at[i]);
+        add_source_guard(b, k, t, seg->touched.at[i]);
         if (n->sources[seg->touched.at[i]].role == BP_ROLE_CONSTANT)
             guard_add_version(b, seg->touched.at[i]);
     }
@@ -74,6 +159,9 @@ static bp_status add_guards(call *k, tree_node *n, const trace_segment *seg)
         guard_add_identity(b);
     for (uint32_t i = 0; i < seg->written.len; i++)
         guard_add_layout(b, seg->written.at[i]);
+    bool excludes = !n->parent && config_int(k->c->rt, KEY_AUTOMATIC_DYNAMIC_EXCLUSION_GUARD);
+    if (!add_shapes(k, b, t, s, excludes))
+        ctx_nomem(k->c);
     n->guards = guard_finish(b);
     return n->guards ? BP_OK : k->c->diag.code;
 }
@@ -95,10 +183,10 @@ static tree_node *make_node(call *k, const trace *t, uint32_t s, tree_node *pare
     n->nwritten = seg->written.len;
     n->written = arena_memdup(&n->arena, seg->written.at, seg->written.len * sizeof *n->written);
     if (!n->written || !copy_items(n, t, seg->first_item, end, has_term) || !name_sources(n, t, seg->nsources) ||
-        !hold_attrs(n, t, place_inputs(k, parent)))
+        !hold_attrs(n, t, place_inputs(k, parent)) || !hold_symbols(n, t, s))
         ctx_nomem(k->c);
     if (ctx_ok(k->c))
-        add_guards(k, n, seg);
+        add_guards(k, n, t, s);
     if (ctx_ok(k->c) && vec_push(&k->fresh, n))
         return n;
     node_destroy(n);
@@ -162,6 +250,20 @@ step call_impure(call *k, const char *reason)
     return call_eager(k, "%s", reason);
 }
 
+/* A mark that the code contradicts is the caller's mistake (contract 11). */
+static step check_marks(call *k, const trace *t)
+{
+    buf why = {0};
+    step s = STEP_OK;
+    if (trace_violations(t, &why)) {
+        ctx_fail(k->c, BP_INVALID_ARGUMENT, "%s", buf_text(&why));
+        diag_hint(&k->c->diag, "bp_maybe_mark_dynamic takes what comes; bp_mark_static makes the size a constant");
+        s = STEP_FAILED;
+    }
+    buf_fini(&why);
+    return s;
+}
+
 static step refuse(call *k, const trace *t)
 {
     if (t->why == TRACE_IMPURE)
@@ -172,7 +274,7 @@ static step refuse(call *k, const trace *t)
         return STEP_FAILED;
     }
     if (t->why != TRACE_REFUSED)
-        return STEP_OK;
+        return check_marks(k, t);
     if (k->g->fullgraph || !config_int(k->c->rt, KEY_SUPPRESS_ERRORS))
         return STEP_FAILED;
     log_warn(k->c->rt, "%s; suppress_errors is set, and such calls run eagerly", k->c->diag.message);

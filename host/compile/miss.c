@@ -4,6 +4,7 @@
 #include "host/base/log.h"
 #include "host/compile/stance.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* -- limits -------------------------------------------------------------------------------------------------------- */
@@ -88,8 +89,9 @@ static void explain(call *k, const node_list *nodes, uint32_t before, buf *out)
 {
     for (uint32_t i = 0; i < nodes->n; i++) {
         buf why = {0};
-        guard_inputs in = {k->vals.inputs, k->vals.ninputs, k->vals.nargs};
-        if (call_take_attrs(k, nodes->at[i], before) != BP_OK || !guard_explain(nodes->at[i]->guards, k->c, &in, &why))
+        bp_status st = call_take_attrs(k, nodes->at[i], before);
+        guard_inputs in = {k->vals.inputs, k->vals.ninputs, k->vals.nargs, k->vals.syms};
+        if (st != BP_OK || !guard_explain(nodes->at[i]->guards, k->c, &in, &why))
             buf_puts(&why, "unexpected recompilation: every guard holds");
         buf_printf(out, "%s%s", i ? "\n    - " : "", buf_text(&why));
         buf_fini(&why);
@@ -169,6 +171,35 @@ static void check_constants(const call *k, trace *t, const tree_node *n)
         }
 }
 
+/* What was decided of each source on the path; NULL: none, or no memory. */
+static const source_plan **path_plans(const tree_node *n, uint32_t *count)
+{
+    *count = n ? n->ninputs : 0;
+    const source_plan **plans = calloc((size_t)*count + 1, sizeof *plans);
+    for (; plans && n; n = n->parent)
+        for (uint32_t i = 0; i < n->nplans; i++)
+            plans[n->plans[i].source] = &n->plans[i];
+    return plans;
+}
+
+/* Only who has the claim may learn. */
+static size_policy policy_of(const call *k)
+{
+    bp_runtime *rt = k->c->rt;
+    int32_t dynamic = k->g->dynamic;
+    return (size_policy){
+        .state = k->claimed ? &k->st->seen : NULL,
+        .automatic = dynamic >= 0 && config_int(rt, KEY_AUTOMATIC_DYNAMIC_SHAPES),
+        .static_by_default = dynamic < 0 || (!dynamic && config_int(rt, KEY_ASSUME_STATIC_BY_DEFAULT)),
+        .ignores_marks = config_int(rt, KEY_ALLOW_IGNORE_MARK_DYNAMIC) != 0,
+        .static_parameters = config_int(rt, KEY_FORCE_PARAMETER_STATIC_SHAPES) != 0,
+        .mark_as = (uint8_t)config_int(rt, KEY_AUTOMATIC_DYNAMIC_SHAPES_MARK_AS),
+        .dynamic_sources = config_str(rt, KEY_DYNAMIC_SOURCES),
+        .unbacked_sources = config_str(rt, KEY_UNBACKED_SOURCES),
+        .static_sources = config_str(rt, KEY_STATIC_SOURCES),
+    };
+}
+
 trace *call_trace(call *k, const tree_node *n, const trace_resume *resume)
 {
     bp_runtime *rt = k->c->rt;
@@ -177,15 +208,22 @@ trace *call_trace(call *k, const tree_node *n, const trace_resume *resume)
                        .break_limit = BREAK_LIMIT, .rng_base = k->rng_base,
                        .nlog = n ? k->nlog : 0, .node_limit = (uint32_t)config_int(rt, KEY_TRACE_NODE_LIMIT),
                        .fullgraph = k->g->fullgraph, .resume = resume,
-                       .compute = call_compute_slice, .compute_arg = k};
+                       .compute = call_compute_slice, .compute_arg = k, .policy = policy_of(k),
+                       .dynamic_outputs = config_int(rt, KEY_CAPTURE_DYNAMIC_OUTPUT_SHAPE_OPS) != 0};
     const item **expect = path_items(n, &r.nexpect);
-    if (!expect)
+    const source_plan **plans = path_plans(n, &r.nplans);
+    if (!expect || !plans) {
+        free(expect);
+        free(plans);
         return ctx_nomem(k->c), NULL;
+    }
     r.expect = expect;
+    r.plans = plans;
     call_hold(k);
     bind_cut_inputs(&k->vals, k->vals.nargs); /* the capture asks for attributes anew */
     trace *t = trace_run(k->c, &r);
     free(expect);
+    free(plans);
     if (t && !resume)
         check_constants(k, t, n);
     if (t)

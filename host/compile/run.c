@@ -49,15 +49,20 @@ RARE static bp_status miss_value(call *k, const segment_use *u)
                         : k->c->diag.code;
 }
 
+RARE static bp_tensor *other_input(call *k, const tree_node *n, ref r)
+{
+    return ref_kind(r) == REF_SYMBOL ? call_symbol(k, n, r) : call_value(k, r);
+}
+
 /* Most are inputs of the call. */
-static HOT bp_status take_inputs(call *k, const segment_use *u, bp_tensor **in)
+static HOT bp_status take_inputs(call *k, const segment_use *u, bp_tensor **in, const tree_node *n)
 {
     const bp_value *inputs = k->vals.inputs;
     const ref *from = u->in;
-    for (uint32_t i = 0, n = u->nin, ninputs = k->vals.ninputs; i < n; i++) {
+    for (uint32_t i = 0, nin = u->nin, ninputs = k->vals.ninputs; i < nin; i++) {
         uint32_t at = from[i] ^ REF_INPUT; /* beyond every number of inputs when it is a ref of another kind */
         bool is_input = at < ninputs && inputs[at].kind == BP_VALUE_TENSOR;
-        bp_tensor *t = is_input ? inputs[at].v.tensor : call_value(k, from[i]);
+        bp_tensor *t = is_input ? inputs[at].v.tensor : other_input(k, n, from[i]);
         if (!t)
             return miss_value(k, u);
         in[i] = t;
@@ -122,7 +127,7 @@ RARE static bp_status run_training(call *k, const segment_use *u, program_io *io
 
 static HOT step run(call *k, const segment_use *u, bp_tensor **in, bp_tensor **out, const tree_node *n)
 {
-    if (take_inputs(k, u, in) != BP_OK)
+    if (take_inputs(k, u, in, n) != BP_OK)
         return call_eager_on_error(k);
     program_io io = {.inputs = in, .ninputs = u->nin, .outputs = out, .noutputs = u->nout,
                      .rng_base = k->rng_base + n->rng_start};

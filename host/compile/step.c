@@ -75,7 +75,7 @@ static void keep_changes(step_record *r)
         tensor_get_meta(r->changes[i].was, &was);
         tensor_get_meta(r->changes[i].t, &is);
         bool history = r->changes[i].was->flags != tensor_grad_flags(r->changes[i].t);
-        if (history || !meta_eq(&was, &is) || !dim_eq(was.offset, is.offset)) {
+        if (history || !meta_eq(&was, &is) || !dim_same(was.offset, is.offset)) {
             r->changes[kept++] = r->changes[i];
             continue;
         }
@@ -234,12 +234,9 @@ static bp_status refresh_inputs(call *k)
     return BP_OK;
 }
 
-step call_step(call *k, tree_node *n, outcome *out)
+static step take_step(call *k, tree_node *n, const item *at, outcome *out)
 {
-    step s = call_recheck(k, n);
-    if (s != STEP_OK)
-        return s;
-    step_record *r = commit(k, n->term);
+    step_record *r = commit(k, at);
     if (!r)
         return call_eager_on_error(k);
     bind_drop_values(&k->vals);
@@ -249,7 +246,7 @@ step call_step(call *k, tree_node *n, outcome *out)
     code_count(k->st, steps, 1);
     bp_status st = note_record(k, r, r) ? BP_OK : ctx_nomem(k->c);
     if (st == BP_OK)
-        st = run_step(k, n->term, r, &got);
+        st = run_step(k, at, r, &got);
     if (st == BP_OK)
         st = refresh_inputs(k);
     keep_changes(r);
@@ -268,4 +265,17 @@ step call_step(call *k, tree_node *n, outcome *out)
     }
     log_step(k, n, r, out);
     return STEP_OK;
+}
+
+step call_step(call *k, tree_node *n, outcome *out)
+{
+    step s = call_recheck(k, n);
+    if (s != STEP_OK)
+        return s;
+    arena own = {0};
+    item settled;
+    const item *at = call_settle(k, n, &own, &settled);
+    s = at ? take_step(k, n, at, out) : call_eager_on_error(k);
+    arena_fini(&own);
+    return s;
 }

@@ -189,6 +189,8 @@ static void print_input(call *k, tree_node *n, ref r, buf *out)
     bp_tensor *t = it ? NULL : bind_get(&k->vals, r);
     if (it)
         m = it->node.metas[r - it->node.first];
+    else if (ref_kind(r) == REF_INPUT && node_meta_of(n, ref_index(r)))
+        m = *node_meta_of(n, ref_index(r));
     else if (t)
         tensor_get_meta(t, &m);
     meta_print(&m, out);

@@ -6,6 +6,8 @@
 bp_status call_take_attrs(call *k, const tree_node *n, uint32_t before)
 {
     bind_cut_inputs(&k->vals, before);
+    if (!bind_reserve_symbols(&k->vals, n->end_symbol))
+        return k->c->diag.code;
     for (uint32_t i = 0; i < n->nattrs; i++) {
         const node_attr *a = &n->attrs[i];
         bp_value v = value_tensor(a->constant ? a->constant : a->module->entries.at[a->entry].t);
@@ -16,10 +18,10 @@ bp_status call_take_attrs(call *k, const tree_node *n, uint32_t before)
 
 static HOT bool serves(call *k, const tree_node *n, uint32_t before)
 {
-    if (n->nattrs || k->vals.ninputs != before)
+    if (n->prepares || k->vals.ninputs != before)
         if (call_take_attrs(k, n, before) != BP_OK)
             return false;
-    guard_inputs in = {k->vals.inputs, k->vals.ninputs, k->vals.nargs};
+    guard_inputs in = {k->vals.inputs, k->vals.ninputs, k->vals.nargs, k->vals.syms};
     return guard_check(n->guards, k->c, &in);
 }
 
@@ -143,11 +145,17 @@ static const item *item_of(void *arg, ref r)
     return path_item_of(arg, r);
 }
 
+static const path_symbol *symbol_of(void *arg, uint32_t k)
+{
+    return node_symbol(arg, k);
+}
+
 bp_tensor *call_slice(call *k, ref r)
 {
     if (!ctx_ok(k->c))
         return NULL;
     slicer s = {.c = k->c, .vals = &k->vals, .rng_base = k->rng_base, .item_of = item_of, .arg = k->node,
+                .env = k->node ? k->node->env : NULL, .symbol_of = symbol_of,
                 .compute = call_compute_slice, .compute_arg = k};
     const item *it = k->node && ref_is_node(r) ? path_item_of(k->node, r) : NULL;
     s.tapes = it && item_requires(it, r);

@@ -14,6 +14,7 @@ struct guard_builder {
     rec_vec recs[GUARD_KINDS];     /* by kind, but all of one input under TENSOR: inputs keep their order */
     VEC(uint64_t) words;
     uint8_t *added;                /* inputs with a guard of their own */
+    guard_shape *shape;
     bool identity, failed;
 };
 
@@ -22,6 +23,7 @@ static void destroy_builder(guard_builder *b)
     for (int k = 0; k < GUARD_KINDS; k++)
         vec_fini(&b->recs[k]);
     vec_fini(&b->words);
+    guard_shape_destroy(b->shape);
     free(b->added);
     free(b);
 }
@@ -93,6 +95,20 @@ static void add_tensor(guard_builder *b, uint32_t i, const bp_tensor *t)
     add_rec(b, (guard_rec){.kind = GUARD_TENSOR, .source = i, .at = at, .word = guard_meta_word(t)});
 }
 
+/* Expected values, then masks. */
+static void add_dynamic(guard_builder *b, uint32_t i, const bp_tensor *t, const tensor_meta *like, uint64_t marked)
+{
+    uint32_t n = 2u * t->rank, at = add_words(b, 2u * n + 1u);
+    for (uint32_t k = 0; k < n && !b->failed; k++) {
+        bp_dim d = k < t->rank ? like->sizes[k] : like->strides[k - t->rank];
+        b->words.at[at + k] = dim_is_const(d) ? (uint64_t)t->sizes[k].value : 0;
+        b->words.at[at + n + k] = dim_is_const(d) ? UINT64_MAX : 0;
+    }
+    if (!b->failed)
+        b->words.at[at + 2 * n] = marked;
+    add_rec(b, (guard_rec){.kind = GUARD_DYNAMIC, .source = i, .at = at, .word = guard_unmarked(guard_meta_word(t))});
+}
+
 static void add_string(guard_builder *b, uint32_t i, const char *s)
 {
     size_t n = s ? strlen(s) + 1 : 0;
@@ -102,17 +118,50 @@ static void add_string(guard_builder *b, uint32_t i, const char *s)
     add_rec(b, (guard_rec){.kind = GUARD_STRING, .source = i, .at = at, .word = s != NULL});
 }
 
-void guard_add_input(guard_builder *b, uint32_t i)
+/* The value of an input that gets a guard now; NULL: it has one, or there is none. */
+static const bp_value *begin_input(guard_builder *b, uint32_t i)
 {
     if (!b || b->failed || (i < b->nsources && b->added[i]))
-        return;
+        return NULL;
     const bp_value *v = guard_value(b->in, i);
     if (i >= b->nsources || !v) {
         b->failed = true;
         ctx_fail(b->c, BP_INTERNAL, "input %u is guarded, and the call brought %u", i, b->in->n);
-        return;
+        return NULL;
     }
     b->added[i] = 1;
+    return v;
+}
+
+void guard_add_dynamic(guard_builder *b, uint32_t i, const tensor_meta *like, uint64_t marked)
+{
+    const bp_value *v = begin_input(b, i);
+    if (v && v->kind == BP_VALUE_TENSOR)
+        add_dynamic(b, i, v->v.tensor, like, marked);
+}
+
+void guard_add_integer(guard_builder *b, uint32_t i)
+{
+    if (begin_input(b, i))
+        add_rec(b, (guard_rec){.kind = GUARD_INTEGER, .source = i});
+}
+
+void guard_add_shapes(guard_builder *b, const guard_shapes *s)
+{
+    if (!b || b->failed || b->shape)
+        return;
+    b->shape = guard_shape_new(b->c, s);
+    if (b->shape)
+        add_rec(b, (guard_rec){.kind = GUARD_SHAPE});
+    else
+        b->failed = true;
+}
+
+void guard_add_input(guard_builder *b, uint32_t i)
+{
+    const bp_value *v = begin_input(b, i);
+    if (!v)
+        return;
     guard_rec r = {.source = i};
     switch (v->kind) {
     case BP_VALUE_TENSOR: add_tensor(b, i, v->v.tensor); return;
@@ -305,6 +354,8 @@ static guard_set *make_set(guard_builder *b)
     }
     g->nbytes = (uint32_t)nbytes;
     pack(b, g);
+    g->shape = b->shape;
+    b->shape = NULL;
     return g;
 }
 
@@ -336,6 +387,8 @@ guard_set *guard_finish(guard_builder *b)
 
 void guard_destroy(guard_set *g)
 {
+    if (g)
+        guard_shape_destroy(g->shape);
     free(g);
 }
 

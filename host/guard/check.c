@@ -1,5 +1,6 @@
 /* The check of a call against a guard set: the hot path of every call. No allocation, no lock, no write. */
 #include "host/guard/set.h"
+#include "host/tensor/marks.h"
 #include <string.h>
 
 _Static_assert(sizeof(ambient) == 24, "ambient has no padding: it is compared as bytes");
@@ -18,6 +19,26 @@ static inline bool tensor_holds(const guard_set *g, const guard_rec *r, const gu
 {
     const bp_tensor *t = guard_tensor(in, r->source);
     return t && guard_meta_word(t) == r->word && dims_hold(t->sizes, g->words + r->at, 2u * t->rank);
+}
+
+/* Marks: a tensor may have fewer than the one that was captured. */
+static bool dynamic_holds(const guard_set *g, const guard_rec *r, const guard_inputs *in)
+{
+    const bp_tensor *t = guard_tensor(in, r->source);
+    if (!t || guard_unmarked(guard_meta_word(t)) != r->word)
+        return false;
+    const uint32_t n = 2u * t->rank;
+    const uint64_t *expected = g->words + r->at, *mask = expected + n;
+    uint64_t differ = t->is_marked ? marks_guarded(t) & ~mask[n] : 0;
+    for (uint32_t k = 0; k < n; k++)
+        differ |= ((uint64_t)t->sizes[k].value ^ expected[k]) & mask[k];
+    return differ == 0;
+}
+
+static bool integer_holds(const guard_rec *r, const guard_inputs *in)
+{
+    const bp_value *v = guard_value(in, r->source);
+    return v && v->kind == BP_VALUE_INT;
 }
 
 static bool value_holds(const guard_set *g, const guard_rec *r, const guard_inputs *in)
@@ -180,6 +201,9 @@ static bool holds(const guard_set *g, const guard_rec *r, const bp_ctx *c, const
     case GUARD_AMBIENT: return ambient_holds(g->words + r->at, &c->ambient);
     case GUARD_COUNT: return in->nargs == r->word;
     case GUARD_TENSOR: return tensor_holds(g, r, in);
+    case GUARD_DYNAMIC: return dynamic_holds(g, r, in);
+    case GUARD_INTEGER: return integer_holds(r, in);
+    case GUARD_SHAPE: return guard_shape_holds(g->shape, in);
     case GUARD_VERSION: return version_holds(r, in);
     case GUARD_ALIAS: return alias_holds(r, in);
     case GUARD_DISTINCT: return distinct_holds(g, r, in);

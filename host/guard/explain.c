@@ -92,17 +92,18 @@ static void explain_ambient(const guard_set *g, const guard_rec *r, const bp_ctx
 #undef AMBIENT_ROW
 }
 
-/* The first size, then the first stride, that differs. */
-static void explain_dims(const uint64_t *expected, const bp_tensor *t, buf *why)
+/* The first size, then the first stride, that differs. masks: NULL, or 0 for those that may differ. */
+static void explain_dims(const uint64_t *expected, const uint64_t *masks, const bp_tensor *t, buf *why)
 {
     for (uint32_t k = 0; k < 2u * t->rank; k++) {
-        if ((uint64_t)t->sizes[k].value == expected[k])
+        if ((uint64_t)t->sizes[k].value == expected[k] || (masks && !masks[k]))
             continue;
         bool size = k < t->rank;
         buf_printf(why, "%s mismatch at index %u. expected %" PRId64 ", actual %" PRId64, size ? "size" : "stride",
                    size ? k : k - t->rank, (int64_t)expected[k], t->sizes[k].value);
         return;
     }
+    buf_puts(why, "dynamic marks mismatch: sizes are marked that were not when it was captured");
 }
 
 static void explain_tensor(const guard_set *g, const guard_rec *r, const guard_inputs *in, buf *why)
@@ -133,7 +134,7 @@ static void explain_tensor(const guard_set *g, const guard_rec *r, const guard_i
     else if (want.rank != got.rank)
         buf_printf(why, "rank mismatch. expected %d, actual %d", want.rank, got.rank);
     else
-        explain_dims(g->words + r->at, t, why);
+        explain_dims(g->words + r->at, r->kind == GUARD_DYNAMIC ? g->words + r->at + 2 * t->rank : NULL, t, why);
 }
 
 static void put_value(buf *out, const bp_value *v)
@@ -159,7 +160,7 @@ static bp_value expected_value(const guard_set *g, const guard_rec *r)
     if (r->kind == GUARD_BOOL) {
         v.kind = BP_VALUE_BOOL;
         v.v.i = (int64_t)r->word;
-    } else if (r->kind == GUARD_INT) {
+    } else if (r->kind == GUARD_INT || r->kind == GUARD_INTEGER) {
         v.kind = BP_VALUE_INT;
         v.v.dim = dim_const((int64_t)r->word);
     } else if (r->kind == GUARD_FLOAT) {
@@ -242,7 +243,9 @@ bool guard_explain(const guard_set *g, const bp_ctx *c, const guard_inputs *in, 
     case GUARD_COUNT:
         buf_printf(why, "number of arguments mismatch. expected %" PRIu64 ", actual %u", r->word, in->nargs);
         break;
-    case GUARD_TENSOR: explain_tensor(g, r, in, why); break;
+    case GUARD_TENSOR:
+    case GUARD_DYNAMIC: explain_tensor(g, r, in, why); break;
+    case GUARD_SHAPE: guard_shape_explain(g, in, why); break;
     case GUARD_VERSION:
         buf_printf(why, "constant '%s' was written since it was baked", source_name(g, r->source));
         break;
@@ -266,18 +269,50 @@ static void put_source(const guard_set *g, uint32_t i, buf *out)
     buf_printf(out, attribute ? "L['m'].%s" : "L['%s']", source_name(g, i));
 }
 
-static void print_tuple(const uint64_t *at, uint32_t n, buf *out)
+void guard_print_source(const guard_source *s, uint8_t kind, uint32_t dim, buf *out)
+{
+    bool attribute = s->role != BP_ROLE_USER && s->role != BP_ROLE_UNSET;
+    buf_printf(out, attribute ? "L['m'].%s" : "L['%s']", s->name);
+    if (kind != SYM_VALUE)
+        buf_printf(out, ".%s()[%u]", kind == SYM_STRIDE ? "stride" : "size", dim);
+}
+
+/* masks: NULL, or 0 for what may differ. */
+static void print_tuple(const uint64_t *at, const uint64_t *masks, uint32_t n, buf *out)
 {
     buf_putc(out, '(');
-    for (uint32_t k = 0; k < n; k++)
-        buf_printf(out, "%s%" PRId64, k ? ", " : "", (int64_t)at[k]);
+    for (uint32_t k = 0; k < n; k++) {
+        buf_puts(out, k ? ", " : "");
+        if (masks && !masks[k])
+            buf_puts(out, "None");
+        else
+            buf_printf(out, "%" PRId64, (int64_t)at[k]);
+    }
     buf_puts(out, n == 1 ? ",)\n" : ")\n");
+}
+
+/* The sizes that may be marked dynamic. */
+static void print_marks(const guard_set *g, const guard_rec *r, uint64_t marked, buf *out)
+{
+    if (!marked)
+        buf_puts(out, "not ");
+    buf_puts(out, "hasattr(");
+    put_source(g, r->source, out);
+    buf_puts(out, ", '_dynamo_dynamic_indices')");
+    const char *sep = " <= {";
+    for (uint32_t d = 0; d < 64; d++) {
+        if (!(marked >> d & 1))
+            continue;
+        buf_printf(out, "%s%u", sep, d);
+        sep = ", ";
+    }
+    buf_puts(out, marked ? "}\n" : "\n");
 }
 
 static void print_tensor(const guard_set *g, const guard_rec *r, buf *out)
 {
     meta_bytes m = unpack(r->word);
-    const uint64_t *dims = g->words + r->at;
+    const uint64_t *dims = g->words + r->at, *masks = r->kind == GUARD_DYNAMIC ? dims + 2 * m.rank : NULL;
     put_source(g, r->source, out);
     buf_printf(out, ".dtype == torch.%s\n", dtype_get(m.dtype)->torch);
     put_source(g, r->source, out);
@@ -290,13 +325,11 @@ static void print_tensor(const guard_set *g, const guard_rec *r, buf *out)
     buf_printf(out, ".ndimension() == %d\n", m.rank);
     put_source(g, r->source, out);
     buf_puts(out, ".size() == ");
-    print_tuple(dims, m.rank, out);
+    print_tuple(dims, masks, m.rank, out);
     put_source(g, r->source, out);
     buf_puts(out, ".stride() == ");
-    print_tuple(dims + m.rank, m.rank, out);
-    buf_puts(out, "not hasattr(");
-    put_source(g, r->source, out);
-    buf_puts(out, ", '_dynamo_dynamic_indices')\n");
+    print_tuple(dims + m.rank, masks ? masks + m.rank : NULL, m.rank, out);
+    print_marks(g, r, masks ? dims[4 * m.rank] : 0, out);
 }
 
 static void print_value(const guard_set *g, const guard_rec *r, buf *out)
@@ -364,7 +397,14 @@ void guard_print(const guard_set *g, buf *out)
         switch (r->kind) {
         case GUARD_AMBIENT: print_ambient(g, r, out); break;
         case GUARD_COUNT: buf_printf(out, "len(args) == %" PRIu64 "\n", r->word); break;
-        case GUARD_TENSOR: print_tensor(g, r, out); break;
+        case GUARD_TENSOR:
+        case GUARD_DYNAMIC: print_tensor(g, r, out); break;
+        case GUARD_INTEGER:
+            buf_puts(out, "type(");
+            put_source(g, r->source, out);
+            buf_puts(out, ") == int\n");
+            break;
+        case GUARD_SHAPE: guard_shape_print(g, out); break;
         case GUARD_VERSION:
             put_source(g, r->source, out);
             buf_printf(out, "._version == %" PRIu64 "\n", r->word);

@@ -5,14 +5,32 @@
  * can be explained with its expected and actual values. guards.def has a row a kind: how it prints, what it costs. */
 #ifndef HOST_GUARD_GUARD_H
 #define HOST_GUARD_GUARD_H
+#include "host/sym/env.h"
 #include "host/tensor/tensor.h"
 #include "sdk/base/str.h"
 
 /* What a call brought, in the order of its code's sources: arguments first, then attributes. Kinds TENSOR, NONE, INT,
- * FLOAT, BOOL, STRING. nargs is the number that the caller passed; attributes follow. */
-typedef struct { const bp_value *at; uint32_t n, nargs; } guard_inputs;
+ * FLOAT, BOOL, STRING. nargs is the number that the caller passed; attributes follow. syms: the values of the symbols
+ * of its path, by their numbers; a guard on shapes writes those that it reads first. NULL: no set has such a guard. */
+typedef struct { const bp_value *at; uint32_t n, nargs; int64_t *syms; } guard_inputs;
 /* The name under which a source is printed: "a" gives L['a'], an attribute "fc.weight" gives L['m'].fc.weight. */
 typedef struct { const char *name; int32_t role; } guard_source;
+
+/* Where a call's symbol is read: a size or stride of an input, or the integer that it is. brings: it is read here
+ * first, and lies within min and max; else it must be what was read before. */
+typedef struct {
+    int64_t min, max;
+    uint32_t source, symbol;
+    uint8_t kind, dim;            /* kind: enum sym_kind */
+    bool brings;
+} guard_read;
+/* A guard on shapes: reads in order, then conditions, expressions of env that are 1. Arrays are copied. */
+typedef struct {
+    sym_env *env;
+    const guard_read *reads;
+    const bp_dim *conditions;
+    uint32_t nreads, nconditions;
+} guard_shapes;
 
 typedef struct guard_set guard_set;
 typedef struct guard_builder guard_builder;
@@ -22,6 +40,11 @@ typedef struct guard_builder guard_builder;
 guard_builder *guard_begin(bp_ctx *c, const guard_source *sources, uint32_t nsources, const guard_inputs *in);
 void guard_add_ambient(guard_builder *b);                 /* the modes as they are now; the number of arguments */
 void guard_add_input(guard_builder *b, uint32_t i);       /* kind, and all that C6 and contract 7.2 say of a tensor */
+/* The same for a tensor some of whose sizes and strides may differ: those that are symbols in `like`. marked: the sizes
+ * that were marked dynamic when it was captured; a tensor with other marks is another one. */
+void guard_add_dynamic(guard_builder *b, uint32_t i, const tensor_meta *like, uint64_t marked);
+void guard_add_integer(guard_builder *b, uint32_t i);     /* any integer: a guard on shapes reads it */
+void guard_add_shapes(guard_builder *b, const guard_shapes *s); /* once */
 void guard_add_version(guard_builder *b, uint32_t i);     /* what input i holds is baked in */
 /* Which inputs are the same object, which are not: each input that has a guard in this set against all others, so that
  * a set of a branch covers the inputs of its ancestors too. */
@@ -38,6 +61,8 @@ bool guard_check(const guard_set *g, const bp_ctx *c, const guard_inputs *in);
 bool guard_explain(const guard_set *g, const bp_ctx *c, const guard_inputs *in, buf *why);
 /* code_parts, one a line. */
 void guard_print(const guard_set *g, buf *out);
+/* "L['x'].size()[0]", "L['m'].fc.weight.stride()[1]", "L['n']": a symbol's source by the name and role of its input. */
+void guard_print_source(const guard_source *s, uint8_t kind, uint32_t dim, buf *out);
 uint32_t guard_count(const guard_set *g);
 size_t guard_nbytes(const guard_set *g);
 #endif

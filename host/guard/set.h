@@ -14,18 +14,35 @@ enum guard_kind {
  *   AMBIENT   at: words that hold an `ambient`
  *   COUNT     word: the number of arguments
  *   TENSOR    word: the packed metadata (guard_meta_word); at: rank sizes, then rank strides
+ *   DYNAMIC   word: the same; at: rank sizes, rank strides, a mask of each (0: it may differ), then the sizes that were
+ *             marked dynamic, as bits
  *   BOOL, INT word: the value             FLOAT   word: the bits (guard_float_bits)
  *   STRING    at: the text, NUL-terminated; word 0: a NULL pointer
  *   ALIAS     word: the other source
  *   DISTINCT  word: how many sources; at: a mark each (uint8_t): 1 to be kept apart from all, 2 from those marked 1;
  *             others: whether any is marked 2
  *   OVERLAP   source: the written input; at: the other source, its byte offset from the written one
- *   DISJOINT  source: the written input; at: a mark each source: 1 when it belongs to the written one's overlaps */
+ *   DISJOINT  source: the written input; at: a mark each source: 1 when it belongs to the written one's overlaps
+ *   SHAPE     nothing: the set has the rest */
 typedef struct {
     uint32_t kind, source;
     uint32_t at, others; /* at: index into words */
     uint64_t word;
 } guard_rec;
+
+/* A guard on shapes; conditions are compiled. */
+typedef struct {
+    sym_env *env;
+    sym_program *program;
+    guard_read *reads;
+    bp_dim *conditions;
+    uint32_t nreads, nconditions;
+} guard_shape;
+guard_shape *guard_shape_new(bp_ctx *c, const guard_shapes *s); /* NULL: out of memory, the context says so */
+void guard_shape_destroy(guard_shape *s);
+bool guard_shape_holds(const guard_shape *s, const guard_inputs *in);
+void guard_shape_explain(const guard_set *g, const guard_inputs *in, buf *why);
+void guard_shape_print(const guard_set *g, buf *out);
 
 struct guard_set {
     uint32_t nbytes, nrecs, nsources, nwords;
@@ -41,9 +58,11 @@ struct guard_set {
     const uint32_t *names;   /* offset into text, one a source */
     const int32_t *roles;
     const char *text;
+    guard_shape *shape;      /* NULL: none */
 };
 
-/* dtype, device, rank, requires_grad and is_leaf of a tensor, as they lie in memory; other flags are masked out. */
+/* dtype, device, rank, requires_grad, is_leaf and is_marked of a tensor, as they lie in memory; other flags are masked
+ * out. */
 static inline uint64_t guard_meta_word(const bp_tensor *t)
 {
     uint64_t w;
@@ -52,8 +71,15 @@ static inline uint64_t guard_meta_word(const bp_tensor *t)
     static const union {
         uint8_t bytes[8];
         uint64_t word;
-    } MASK = {{255, 255, 255, TENSOR_REQUIRES_GRAD | TENSOR_IS_LEAF, 255, 0, 0, 0}};
+    } MASK = {{255, 255, 255, TENSOR_REQUIRES_GRAD | TENSOR_IS_LEAF, 255, 255, 0, 0}};
     return w & MASK.word;
+}
+
+/* The same without is_marked: a dynamic guard compares the marks. */
+static inline uint64_t guard_unmarked(uint64_t word)
+{
+    static const union { uint8_t bytes[8]; uint64_t word; } MARK = {{0, 0, 0, 0, 0, 255, 0, 0}};
+    return word & ~MARK.word;
 }
 
 /* One NaN; +0 and -0 differ. */

@@ -20,7 +20,7 @@ bp_value value_unknown(bp_dtype d, bool other)
 
 bp_value value_scalar(bp_scalar s)
 {
-    if (s.sym && s.kind != BP_SCALAR_UNSET)
+    if (s.sym & VALUE_SYMBOL && s.kind != BP_SCALAR_UNSET)
         return value_symbol(s.sym);
     switch (s.kind) {
     case BP_SCALAR_BOOL: return value_bool(s.v.i != 0);

@@ -103,7 +103,7 @@ bp_value pack_int(aten_call *k, uint32_t i, int64_t v)
 
 static bp_value dim_value(bp_dim d)
 {
-    return d.sym ? value_symbol(d.sym) : value_dim(d);
+    return d.sym & VALUE_SYMBOL ? value_symbol(d.sym) : value_dim(d);
 }
 
 bp_value pack_dim(aten_call *k, uint32_t i, bp_dim d)

@@ -141,6 +141,8 @@ bp_value value_scalar(bp_scalar s);                            /* UNSET: None */
 /* A number that only a run tells, as an argument: whoever captures knows what it stands for. Without a capture such a
  * call is refused. */
 bp_value value_symbol(uint32_t sym);
+/* The bit of a symbol that names such a number; without it a symbol names an expression, a size (host/sym/dim.h). */
+#define VALUE_SYMBOL (1u << 31)
 /* A number in its place for shape rules, of the kind that an element of that type is; other: a different one, so that
  * what depends on it shows. */
 bp_value value_unknown(bp_dtype d, bool other);

@@ -264,6 +264,7 @@ void tensor_unref(bp_tensor *t)
     if (t->grad_destroy)
         t->grad_destroy(t->grad);
     bp_tensor *base = t->base; /* which has none itself */
+    free(t->marks);
     storage_unref(t->store);
     free(t);
     if (base)

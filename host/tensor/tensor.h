@@ -42,7 +42,7 @@ enum { TENSOR_INLINE_RANK = 5, TENSOR_MAX_RANK = 64 };
 struct bp_tensor {
     atomic_uint refs;
     uint8_t dtype, device_kind, rank, flags; /* one word, so that a guard compares it at once */
-    uint8_t device_index, reserved[3];
+    uint8_t device_index, is_marked, reserved[2]; /* is_marked: some size is marked dynamic (marks.h) */
     storage *store;
     bp_dim *sizes, *strides;    /* rank each, strides (in elements) right behind sizes */
     bp_dim offset;              /* in elements */
@@ -52,6 +52,7 @@ struct bp_tensor {
     struct bp_tensor *base;     /* of a view: the root of all views of that memory; counted, or NULL */
     void *grad;                 /* the tape's, opaque here */
     void (*grad_destroy)(void *grad);
+    struct tensor_marks *marks; /* what was said of its sizes, or NULL; its own (marks.h) */
     const char *file;           /* where it was made, or NULL */
     int32_t line;
     struct scope *scope;        /* owning scope, or NULL when kept */

@@ -149,7 +149,7 @@ static bool use_guards(void *arg)
     (void)arg;
     static const guard_source SOURCES[] = {{"a", BP_ROLE_USER}, {"b", BP_ROLE_USER}, {"c", BP_ROLE_USER}};
     bp_value at[] = {bp_arg_of_tensor(x), bp_arg_of_str("text"), bp_arg_of_tensor(y)};
-    guard_inputs in = {at, 3, 3};
+    guard_inputs in = {at, 3, 3, NULL};
     guard_builder *b = guard_begin(c, SOURCES, 3, &in);
     guard_add_ambient(b);
     for (uint32_t i = 0; i < 3; i++)

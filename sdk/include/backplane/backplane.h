@@ -132,6 +132,53 @@ BP_EXPORT bp_dim bp_dim_sub(bp_ctx *c, bp_dim a, bp_dim b);
 BP_EXPORT bp_dim bp_dim_mul(bp_ctx *c, bp_dim a, bp_dim b);
 BP_EXPORT bp_dim bp_dim_floordiv(bp_ctx *c, bp_dim a, bp_dim b);
 BP_EXPORT bp_dim bp_dim_mod(bp_ctx *c, bp_dim a, bp_dim b);
+BP_EXPORT bp_dim bp_dim_min(bp_ctx *c, bp_dim a, bp_dim b);
+BP_EXPORT bp_dim bp_dim_max(bp_ctx *c, bp_dim a, bp_dim b);
+/* Questions on sizes: 1 or 0. Under capture the answer is guarded; on a number that only data tell it is a value break.
+ * 0 after an error. The macros name the place. */
+BP_EXPORT int bp_dim_eq_at(bp_ctx *c, bp_dim a, bp_dim b, const char *file, int32_t line);
+BP_EXPORT int bp_dim_ne_at(bp_ctx *c, bp_dim a, bp_dim b, const char *file, int32_t line);
+BP_EXPORT int bp_dim_lt_at(bp_ctx *c, bp_dim a, bp_dim b, const char *file, int32_t line);
+BP_EXPORT int bp_dim_le_at(bp_ctx *c, bp_dim a, bp_dim b, const char *file, int32_t line);
+BP_EXPORT int bp_dim_gt_at(bp_ctx *c, bp_dim a, bp_dim b, const char *file, int32_t line);
+BP_EXPORT int bp_dim_ge_at(bp_ctx *c, bp_dim a, bp_dim b, const char *file, int32_t line);
+#define bp_dim_eq(c, a, b) bp_dim_eq_at((c), BP_DIM(a), BP_DIM(b), __FILE__, __LINE__)
+#define bp_dim_ne(c, a, b) bp_dim_ne_at((c), BP_DIM(a), BP_DIM(b), __FILE__, __LINE__)
+#define bp_dim_lt(c, a, b) bp_dim_lt_at((c), BP_DIM(a), BP_DIM(b), __FILE__, __LINE__)
+#define bp_dim_le(c, a, b) bp_dim_le_at((c), BP_DIM(a), BP_DIM(b), __FILE__, __LINE__)
+#define bp_dim_gt(c, a, b) bp_dim_gt_at((c), BP_DIM(a), BP_DIM(b), __FILE__, __LINE__)
+#define bp_dim_ge(c, a, b) bp_dim_ge_at((c), BP_DIM(a), BP_DIM(b), __FILE__, __LINE__)
+/* Requires a relation of sizes: a guard under capture, an assertion that each run checks where only data tell.
+ * message: begins the error, or NULL. errors: INVALID_ARGUMENT: it does not hold. */
+enum { BP_DIM_EQ = 0, BP_DIM_NE = 1, BP_DIM_LT = 2, BP_DIM_LE = 3, BP_DIM_GT = 4, BP_DIM_GE = 5 };
+BP_EXPORT bp_status bp_check_at(bp_ctx *c, int32_t rel, bp_dim a, bp_dim b, const char *message, const char *file,
+                                int32_t line);
+#define bp_check(c, rel, a, b, message) bp_check_at((c), (rel), BP_DIM(a), BP_DIM(b), (message), __FILE__, __LINE__)
+
+/* -- marks --------------------------------------------------------------------------------------------------------- */
+
+/* What captures of functions that get t as an argument are told of its sizes. dim -1: every one. Marks are the
+ * tensor's, not its memory's: views have none. A mark that is set again replaces the former one of its kind. */
+typedef struct {
+    int64_t min, max;            /* the sizes that may come, inclusive; 0: none is given */
+    int64_t hint_override;       /* what backends are told it is; 0: the size at capture */
+    const int64_t *specialize_on; /* sizes that get code of their own; copied */
+    uint32_t nspecialize_on;
+} bp_mark_options;
+/* The size is dynamic from the first capture on. Code that needs it to be one number, or that holds for a part of min
+ * to max only, is an error of the call that names it. options: NULL: none. errors: INVALID_ARGUMENT: no such
+ * dimension, or a bad range; FAILED_PRECONDITION: inside a function that is captured. */
+BP_EXPORT bp_status bp_mark_dynamic_at(bp_ctx *c, bp_tensor *t, int64_t dim, const bp_mark_options *options,
+                                       size_t options_size);
+#define bp_mark_dynamic(c, t, dim, ...) /* the options: NULL, or &(bp_mark_options){.min = 2, .max = 64} */ \
+    bp_mark_dynamic_at((c), (t), (dim), __VA_ARGS__, sizeof(bp_mark_options))
+/* The same, but code that needs one number simply gets it. */
+BP_EXPORT bp_status bp_maybe_mark_dynamic(bp_ctx *c, bp_tensor *t, int64_t dim);
+/* The size is a constant, also when it changes: each one compiles anew. */
+BP_EXPORT bp_status bp_mark_static(bp_ctx *c, bp_tensor *t, int64_t dim);
+/* The size is known to no capture: it is not 0 or 1 to it either, and what must hold of it is checked when code runs.
+ * strict: code that needs one number is an error. */
+BP_EXPORT bp_status bp_mark_unbacked(bp_ctx *c, bp_tensor *t, int64_t dim, int strict);
 
 /* Values of one-element tensors: a value break under capture. After an error answers come by turns, true and false, the
  * largest number and the smallest, so that a loop on them ends. The macros name the place that asks. */
@@ -206,6 +253,8 @@ typedef void (*bp_fn)(bp_ctx *c, bp_frame *f);
 BP_EXPORT bp_tensor *bp_arg(bp_frame *f, uint32_t i, const char *name);
 BP_EXPORT bp_tensor *bp_arg_optional(bp_frame *f, uint32_t i, const char *name); /* NULL allowed, and guarded */
 BP_EXPORT int64_t bp_arg_int(bp_frame *f, uint32_t i, const char *name);
+/* An integer argument that may become a symbol when it differs from call to call; bp_arg_int stays a constant. */
+BP_EXPORT bp_dim bp_arg_dim(bp_frame *f, uint32_t i, const char *name);
 BP_EXPORT double bp_arg_float(bp_frame *f, uint32_t i, const char *name);
 BP_EXPORT int bp_arg_bool(bp_frame *f, uint32_t i, const char *name);
 BP_EXPORT const char *bp_arg_str(bp_frame *f, uint32_t i, const char *name);

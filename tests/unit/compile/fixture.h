@@ -46,6 +46,14 @@ static inline int fixture_setup(void **state)
     return 0;
 }
 
+/* Each size gets an entry of its own: for tests that tell entries by sizes. */
+static inline int fixture_setup_static(void **state)
+{
+    fixture *f = fixture_new();
+    *state = f;
+    return bp_set_config(f->c, "automatic_dynamic_shapes", "no");
+}
+
 static inline int fixture_teardown(void **state)
 {
     fixture_free(*state);

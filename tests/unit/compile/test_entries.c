@@ -608,7 +608,7 @@ static void c6_3_a_mode_left_switched_is_put_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-#define T(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, fixture_setup_static, fixture_teardown)
         T(another_size_dtype_stride_grad_or_mode_recompiles_with_its_reason),
         T(the_last_used_entry_moves_to_the_front),
         T(error_on_recompile_names_the_guard),

@@ -137,6 +137,7 @@ static void plus_one(bp_ctx *c, bp_frame *f)
 static void A146_a_limit_is_told_once_and_calls_go_on(void **state)
 {
     fixture *f = *state;
+    assert_int_equal(bp_set_config(f->c, "automatic_dynamic_shapes", "no"), BP_OK);
     bp_callable *g = COMPILE(f, plus_one);
     for (int64_t n = 1; n < 40; n++) {
         bp_tensor *x = bp_tensor_from(f->c, BP_F32, 1, &n, NULL);

@@ -150,7 +150,7 @@ static void c3_8_the_second_thread_at_an_unseen_outcome_runs_eagerly(void **stat
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-#define T(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, fixture_setup_static, fixture_teardown)
         T(c6_6_eight_threads_call_one_callable),
         T(c6_6_a_reset_under_way_loses_nothing),
         T(c3_8_the_second_thread_at_an_unseen_outcome_runs_eagerly),

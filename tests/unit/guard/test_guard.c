@@ -300,7 +300,7 @@ static void identity_holds_among_very_many_inputs(void **state)
         sources[i] = (guard_source){"p", BP_ROLE_PARAMETER};
         at[i] = T(floats(1));
     }
-    guard_inputs all = {at, N, 0};
+    guard_inputs all = {at, N, 0, NULL};
     guard_builder *b = guard_begin(c, sources, N, &all);
     for (uint32_t i = 0; i < N; i++)
         guard_add_input(b, i);
