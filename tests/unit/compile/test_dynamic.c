@@ -100,9 +100,9 @@ static void c11_first_compile_is_static(void **state)
 static void ways(bp_ctx *c, bp_frame *f)
 {
     bp_tensor *x = bp_arg(f, 0, "x");
-    bp_tensor *flat = bp_reshape(c, x, BP_DIMS(-1)), *head = bp_slice(c, x, .start = BP_DIM(1), .dim = 0);
+    bp_tensor *flat = bp_reshape(c, x, BP_DIMS(-1)), *head = bp_slice(c, x, .start = BP_SCALAR(1), .dim = 0);
     bp_return(f, bp_cat(c, BP_TENSORS(flat, flat)));
-    bp_return(f, bp_add(c, bp_transpose_int(c, head, 0, 1), 1));
+    bp_return(f, bp_add(c, bp_transpose(c, head, 0, 1), 1));
     bp_return(f, bp_expand(c, bp_unsqueeze(c, bp_sum(c, x), 0), BP_DIMS(bp_dim_mul(c, bp_size(c, x, 0), bp_dim_of(2)))));
     bp_return(f, head);
 }
@@ -359,7 +359,7 @@ static void sizes_cross_breaks(void **state)
 static void writing(bp_ctx *c, bp_frame *f)
 {
     bp_tensor *x = bp_arg(f, 0, "x");
-    bp_add_(c, bp_slice(c, x, .start = BP_DIM(1), .dim = 0), 5);
+    bp_add_inplace(c, bp_slice(c, x, .start = BP_SCALAR(1), .dim = 0), 5);
     bp_return(f, bp_mul(c, x, 2));
     bp_return(f, x);
 }
