@@ -18,7 +18,7 @@ typedef uint32_t ref;
 #define REF_INPUT (1u << 30)   /* | source: an input as the call brought it */
 #define REF_BASE (2u << 30)    /* | first source: the memory under a component of overlapping inputs (C6.2) */
 #define REF_PARAM (3u << 30)   /* | number: what a graph inside the path takes; in no item of the path itself */
-#define REF_SYMBOL (3u << 30)  /* | number: a symbol's value as an integer tensor of no dimensions; of segments' inputs */
+#define REF_SYMBOL (3u << 30)  /* | number: a symbol's value as a 0-d integer tensor, as a segment's input */
 #define REF_KINDS (3u << 30)
 static inline uint32_t ref_kind(ref r) { return r & REF_KINDS; }
 static inline uint32_t ref_index(ref r) { return r & ~REF_KINDS; }

@@ -96,14 +96,14 @@ static void c11_first_compile_is_static(void **state)
     bp_callable_unref(g);
 }
 
-
 static void ways(bp_ctx *c, bp_frame *f)
 {
     bp_tensor *x = bp_arg(f, 0, "x");
     bp_tensor *flat = bp_reshape(c, x, BP_DIMS(-1)), *head = bp_slice(c, x, .start = BP_SCALAR(1), .dim = 0);
     bp_return(f, bp_cat(c, BP_TENSORS(flat, flat)));
     bp_return(f, bp_add(c, bp_transpose(c, head, 0, 1), 1));
-    bp_return(f, bp_expand(c, bp_unsqueeze(c, bp_sum(c, x), 0), BP_DIMS(bp_dim_mul(c, bp_size(c, x, 0), bp_dim_of(2)))));
+    bp_dim twofold = bp_dim_mul(c, bp_size(c, x, 0), bp_dim_of(2));
+    bp_return(f, bp_expand(c, bp_unsqueeze(c, bp_sum(c, x), 0), BP_DIMS(twofold)));
     bp_return(f, head);
 }
 
@@ -190,7 +190,8 @@ static void A140_a_negated_conjunction_is_evaluated_on_all_terms(void **state)
 static void c11_dynamic_option_decides_at_once_or_never(void **state)
 {
     fixture *f = *state;
-    bp_compile_options on = {.backend_fn = table_backend, .dynamic = 1}, off = {.backend_fn = table_backend, .dynamic = -1};
+    bp_compile_options on = {.backend_fn = table_backend, .dynamic = 1}, off = on;
+    off.dynamic = -1;
     bp_callable *a = bp_compile(f->c, twice, &on), *b = bp_compile(f->c, twice, &off);
     for (int64_t n = 2; n < 6; n++) {
         SAME(f, a, twice, RAMP(f, n));
@@ -289,8 +290,8 @@ static void c17_50_a_marked_size_that_is_specialized_is_an_error(void **state)
     bp_callable *g = COMPILE(f, needs_number);
     expect_violation(f, g, marked(f, RAMP(f, 5), 0), "Constraints violated (L['x'].size()[0])!");
     expect_violation(f, g, marked(f, RAMP(f, 5), 0),
-                     "Not all values of RelaxedUnspecConstraint(L['x'].size()[0]) are valid because L['x'].size()[0] was "
-                     "inferred to be a constant (5).");
+                     "Not all values of RelaxedUnspecConstraint(L['x'].size()[0]) are valid because L['x'].size()[0] "
+                     "was inferred to be a constant (5).");
     bp_tensor *x = RAMP(f, 5);
     assert_int_equal(bp_maybe_mark_dynamic(f->c, x, 0), BP_OK);
     SAME(f, g, needs_number, x);
@@ -441,7 +442,8 @@ static void a_size_that_is_kept_beyond_its_capture_is_told(void **state)
 {
     fixture *f = *state;
     bp_compile_options on = {.backend_fn = table_backend, .dynamic = 1, .fullgraph = 1};
-    bp_callable *g = bp_compile(f->c, keeping, &on), *h = bp_compile(f->c, keeping, &(bp_compile_options){.backend = "eager", .dynamic = 1});
+    bp_compile_options other = {.backend = "eager", .dynamic = 1};
+    bp_callable *g = bp_compile(f->c, keeping, &on), *h = bp_compile(f->c, keeping, &other);
     CALL(f, g, RAMP(f, 5));
     assert_true(kept.sym != 0);
     bp_value v = bp_arg_of_tensor(RAMP(f, 4, 2));
