@@ -79,7 +79,7 @@ typedef struct {
     int64_t hint, min, max;
 } bp_symbol;
 /* Relations and operations on dims, of bp_dim_holds and bp_dim_make. */
-enum { BP_DIM_EQ = 1, BP_DIM_NE = 2, BP_DIM_LT = 3, BP_DIM_LE = 4 };
+enum { BP_DIM_EQ = 1, BP_DIM_NE = 2, BP_DIM_LT = 3, BP_DIM_LE = 4, BP_DIM_GT = 5, BP_DIM_GE = 6 };
 enum {
     BP_DIM_ADD = 1, BP_DIM_SUB = 2, BP_DIM_MUL = 3, BP_DIM_FLOORDIV = 4, BP_DIM_MOD = 5, BP_DIM_MIN = 6, BP_DIM_MAX = 7
 };
