@@ -80,6 +80,7 @@ unit_tests += %D%/unit/graph/test_run
 unit_tests += %D%/unit/graph/test_text
 unit_tests += %D%/unit/graph/test_verify
 unit_tests += %D%/unit/tools/test_defined
+unit_tests += %D%/unit/tools/test_opcheck
 unit_tests += %D%/unit/tools/test_derivative
 unit_tests += %D%/unit/tools/test_golden
 unit_tests += %D%/unit/tools/test_show

@@ -4,6 +4,7 @@
  * how many, and that a result is neither an argument nor shares memory. A fake runs under a mode that answers every
  * operator by fakes; what it returns is metadata for the shape rule. The twin of an operator that writes runs its
  * kernel on copies of what would be written. */
+#include "host/op/checks.h"
 #include "host/op/library.h"
 #include <string.h>
 
@@ -468,14 +469,17 @@ bp_status shape_custom(bp_ctx *c, shape_call *s)
 
 bp_dim bp_new_dynamic_size(bp_ctx *c, bp_op_call *k, int64_t min, int64_t max)
 {
+    bp_dim size = dim_const(0);
     if (!ctx_ok(c))
-        return dim_const(0);
+        return size;
     if (min < 0 || (max >= 0 && max < min)) {
         bp_op_fail(c, k, BP_INVALID_ARGUMENT, "a new size from %lld to %lld, expected bounds from 0 up", (long long)min,
                    (long long)max);
     } else if (!k->fake) {
         bp_op_fail(c, k, BP_FAILED_PRECONDITION, "a new dynamic size is asked for outside of a fake");
-    } else {
+    } else if (shape_data_size(c, min, dim_const(max), &size)) {
+        return size;
+    } else if (ctx_ok(c)) {
         bp_op_fail(c, k, BP_FAILED_PRECONDITION, "its sizes depend on data, which fake tensors do not have");
         diag_hint(&c->diag, "set capture_dynamic_output_shape_ops = yes to capture it");
     }

@@ -50,6 +50,8 @@ typedef struct {
     bool tenfold;            /* an accumulation: ten times the bound in float16 and bfloat16 */
     bool may_widen;          /* the wider-type rule applies */
     bool strides;            /* strides count */
+    bool given;              /* atol and rtol, and not those of the type */
+    double atol, rtol;
 } golden_bounds;
 typedef struct {
     bool equal;              /* within the bounds */

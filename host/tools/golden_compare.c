@@ -171,7 +171,7 @@ void golden_compare_wide(const bp_tensor *got, const bp_tensor *want, const bp_t
     golden_compare_type(got, want, b, d);
     if (!d->equal)
         return;
-    tolerance tol = tolerance_of(want->dtype, b->tenfold);
+    tolerance tol = b->given ? (tolerance){b->rtol, b->atol} : tolerance_of(want->dtype, b->tenfold);
     cursor at = {0}, first = {0};
     num first_got = {0}, first_want = {0};
     int64_t n = tensor_nelem(want), wrong = 0;

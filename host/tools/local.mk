@@ -8,3 +8,4 @@ libhost_la_SOURCES += %D%/golden_partition.c %D%/golden_point.c %D%/golden_point
 libhost_la_SOURCES += %D%/golden_grad_fake.c
 libhost_la_SOURCES += %D%/golden_symbolic.c
 libhost_la_SOURCES += %D%/golden_symbols.c %D%/golden_symbols.h %D%/symbolic.c %D%/symbolic.h
+libhost_la_SOURCES += %D%/opcheck.c %D%/opcheck.def

@@ -16,6 +16,10 @@ noinst_PROGRAMS += %D%/train_digits
 %C%_train_digits_SOURCES = %D%/train_digits.c
 %C%_train_digits_LDADD = libexamples.la libbackplane.la -lm
 
+noinst_PROGRAMS += %D%/custom_ops
+%C%_custom_ops_SOURCES = %D%/custom_ops.c
+%C%_custom_ops_LDADD = libbackplane.la -lm
+
 # The demo's backends, among those of the uninstalled config.
 EXTRA_DIST += %D%/demo.ini.in
 noinst_DATA += conf/uninstalled/backends.d/demo.ini

@@ -5,8 +5,9 @@ if !SANITIZED
 script_tests += %D%/sum.sh %D%/golden.sh %D%/bootstrap.sh %D%/includes.py %D%/headers.py %D%/style.py %D%/exports.py \
 	%D%/docs.py %D%/install.sh %D%/tables.py %D%/operators.py
 script_tests += %D%/rules.py
+script_tests += %D%/rows.py
 endif
-EXTRA_DIST += %D%/rows.own tests/rules.def
+EXTRA_DIST += %D%/rows.own tests/rules.def tests/rows.def
 EXTRA_DIST += %D%/style.allow %D%/variant tests/vendor/hello.c tests/vendor/hello_cxx.cc tests/vendor/composer.c \
 	tests/vendor/user.c tests/vendor/user_cxx.cc
 

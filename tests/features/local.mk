@@ -7,6 +7,8 @@ EXTRA_DIST += %D%/plugins/named_otherwise.c %D%/plugins/once.c
 
 unit_tests += %D%/test_backends %D%/test_calls %D%/test_functions %D%/test_operators %D%/test_registry %D%/test_training
 unit_tests += %D%/test_backends %D%/test_calls %D%/test_functions %D%/test_operators %D%/test_registry %D%/test_trees
+unit_tests += %D%/test_custom_ops
+script_tests += %D%/F047.sh
 script_tests += %D%/F026.sh %D%/F060.sh %D%/F100.sh %D%/F110.sh
 EXTRA_DIST += %D%/core.txt %D%/surveyed.txt
 check_PROGRAMS += %D%/hello %D%/hello_cxx
@@ -21,3 +23,4 @@ tests_features_test_operators_LDADD = $(world)
 tests_features_test_registry_LDADD = $(world)
 tests_features_test_training_LDADD = $(world)
 tests_features_test_trees_LDADD = $(world)
+tests_features_test_custom_ops_LDADD = $(world)

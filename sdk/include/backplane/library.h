@@ -153,6 +153,29 @@ BP_EXPORT bp_status bp_register_kernel(bp_ctx *c, const char *op, const char *de
  * former state, so that it can be put back; a call that changes nothing is only warned of. */
 BP_EXPORT int bp_set_kernel_enabled(bp_ctx *c, const char *op, const char *device, int on);
 
+/* -- checking ------------------------------------------------------------------------------------------------------ */
+
+/* Told each check's name and its result: "SUCCESS", or what is wrong. */
+typedef void (*bp_opcheck_fn)(void *arg, const char *test, const char *result);
+typedef struct {
+    const char *tests;       /* names by commas; NULL: test_schema, test_autograd_registration, test_faketensor,
+                              * test_aot_dispatch_dynamic; there is test_aot_dispatch_static too */
+    int32_t raise_exception; /* 1: the first failure ends it, as the context's error */
+    double atol, rtol;       /* of values and gradients; both, or neither: as the type says */
+    bp_opcheck_fn each;      /* NULL: nobody is told */
+    void *arg;
+} bp_opcheck_options;
+
+/* Checks a custom operator on sample arguments, which are not written: that it does what its schema says (writes what is
+ * marked, aliases nothing else), that gradients can flow where some are asked for, that its fake is as its kernel, and
+ * that it gives compiled, with dynamic sizes, what it gives eagerly, gradients too. args: as in bp_call_op; tensors that
+ * require grad are differentiated by. options: NULL: the defaults. Returns BP_OK when every check has passed, or was
+ * told to `each`. errors: INVALID_ARGUMENT: an unknown check, or one of atol and rtol alone; the first failure, with
+ * raise_exception. */
+BP_EXPORT bp_status bp_opcheck_at(bp_ctx *c, const char *op, const bp_args *args, const bp_opcheck_options *options,
+                                  size_t options_size);
+#define bp_opcheck(c, op, args, ...)     bp_opcheck_at((c), (op), (args), __VA_ARGS__, sizeof(bp_opcheck_options))
+
 /* -- gradients ----------------------------------------------------------------------------------------------------- */
 
 /* In setup: keeps a tensor for the backward, which reads it by its number, in the order of these calls. An input or a
