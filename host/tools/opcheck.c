@@ -107,8 +107,9 @@ static bp_status look_after(const check *k, const arguments *a, const before *wa
                             a->of[i]->name);
         for (uint32_t j = 0; j < out->n; j++)
             if (out->at[j] && out->at[j]->store == t->store && !a->of[i]->ty.alias[0])
-                return ctx_fail(c, BP_INVALID_ARGUMENT, "argument \"%s\" is not marked as an alias, and result %u shares "
-                                "its memory", a->of[i]->name, j);
+                return ctx_fail(c, BP_INVALID_ARGUMENT,
+                                "argument \"%s\" is not marked as an alias, and result %u shares its memory",
+                                a->of[i]->name, j);
     }
     return BP_OK;
 }
@@ -161,7 +162,8 @@ static bp_status check_autograd(const check *k)
         if (!out.at[i] || !bp_tensor_requires_grad(out.at[i]) || has_derivative(k->op))
             continue;
         ctx_fail(k->c, BP_FAILED_PRECONDITION, "result %u requires grad, and the operator has no derivative", i);
-        diag_hint(&k->c->diag, "register one with bp_register_autograd, or make it of other operators: a kernel for \"\"");
+        diag_hint(&k->c->diag, "register one with bp_register_autograd, or make it of other operators, by a kernel for "
+                               "\"\"");
         return k->c->diag.code;
     }
     return BP_OK;
@@ -178,8 +180,8 @@ static bp_status settle(const check *k, tensor_meta *m, const bp_tensor *real, u
             continue;
         sym_bounds(sym_current(), m->sizes[d], &min, &max);
         if (real->sizes[d].value < min || real->sizes[d].value > max)
-            return ctx_fail(k->c, BP_INVALID_ARGUMENT, "size %u of result %u is %lld, and the fake says %lld to %lld", d,
-                            result, (long long)real->sizes[d].value, (long long)min, (long long)max);
+            return ctx_fail(k->c, BP_INVALID_ARGUMENT, "size %u of result %u is %lld, and the fake says %lld to %lld",
+                            d, result, (long long)real->sizes[d].value, (long long)min, (long long)max);
         m->sizes[d] = real->sizes[d];
         for (uint32_t e = 0; e < m->rank; e++) /* strides are made of it */
             if (!dim_is_const(m->strides[e]))
