@@ -44,7 +44,8 @@ static bp_status record_functional(trace *t, op_call *k)
         if (!k->out[i])
             return trace_stop(t, TRACE_DECLINED, "%s gives a result that is None", k->op->target);
     ref first;
-    bool known = plain(t, k, values);
+    bool made = t->nplaced < sym_symbol_count(t->env); /* its sizes are symbols of these very results */
+    bool known = made || plain(t, k, values);
     TRY(trace_node(t, k->op, values, known ? k->out : NULL, k->nout, &first));
     for (uint32_t i = 0; i < k->nout; i++)
         TRY(own_result(t, k->out[i], first + i));
@@ -264,12 +265,12 @@ static bp_status ask(trace *t, op_call *k)
 }
 
 /* Why an operator cannot be recorded, by its row alone. NULL: it can. */
-static const char *refusal(const op_call *k)
+static const char *refusal(const trace *t, const op_call *k)
 {
     uint32_t flags = k->op->flags;
     if (flags & OP_EFFECT)
         return "has an effect";
-    if (flags & OP_DYNAMIC_OUT)
+    if (flags & OP_DYNAMIC_OUT && !t->r->dynamic_outputs)
         return "gives a result whose size depends on data";
     if (!k->op->functional && !k->op->own && writes_arguments(k))
         return "writes an argument besides its results";
@@ -438,7 +439,7 @@ static bp_status call(trace *t, op_call *k)
         return trace_stop(t, TRACE_DECLINED, "%s gives a number, which is no part of a graph", k->op->target);
     TRY(check_histories(t, k));
     bool unknown = false;
-    const char *why = refusal(k);
+    const char *why = refusal(t, k);
     if (!why && k->op->own)
         why = refusal_of_custom(t, k);
     bp_status made = why ? BP_OK : make_fakes(t, k, &unknown);

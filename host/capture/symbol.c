@@ -57,6 +57,7 @@ static bp_status add_symbol(trace *t, const guard_read *r, const dim_plan *p, in
     if (!out->sym || !bind_reserve_symbols(t->r->vals, k + 1))
         return trace_nomem(t);
     t->r->vals->syms[k] = value;
+    t->nplaced = k + 1;
     if (k != p->symbol)
         return trace_stop(t, TRACE_IMPURE, "\"%s\" is impure: its sizes became symbols in another order", t->r->name);
     return BP_OK;
@@ -149,15 +150,44 @@ bp_status trace_read_again(trace *t, uint32_t i)
 
 /* -- what data tell ------------------------------------------------------------------------------------------------ */
 
+static bool place(trace *t, path_symbol at)
+{
+    t->nplaced = at.symbol + 1;
+    return bind_reserve_symbols(t->r->vals, at.symbol + 1) && vec_push(&t->symbols, at) &&
+           vec_push(&vec_last(&t->segments).symbols, at);
+}
+
 bp_dim trace_new_symbol(trace *t, const sym_symbol *s, path_symbol at)
 {
     at.symbol = sym_symbol_count(t->env);
     bp_dim d = sym_add_symbol(t->env, t->c, s);
-    bool ok = d.sym && bind_reserve_symbols(t->r->vals, at.symbol + 1) && vec_push(&t->symbols, at) &&
-              vec_push(&vec_last(&t->segments).symbols, at);
+    bool ok = d.sym && place(t, at);
     if (!ok)
         trace_nomem(t);
     return ok ? d : dim_const(0);
+}
+
+static bool place_in(trace *t, uint32_t k, ref r)
+{
+    const bp_tensor *fake = trace_fake(t, r);
+    for (uint32_t d = 0; d < fake->rank; d++)
+        if (sym_symbol_of(t->env, fake->sizes[d]) == k)
+            return place(t, (path_symbol){r, k, SYM_SIZE, (uint8_t)d});
+    return false;
+}
+
+bp_status trace_place_symbols(trace *t, ref first, uint32_t nresults)
+{
+    for (uint32_t k = t->nplaced; k < sym_symbol_count(t->env); k++) {
+        bool placed = false;
+        for (uint32_t i = 0; i < nresults && !placed; i++)
+            placed = place_in(t, k, first + i);
+        if (!placed)
+            return ctx_ok(t->c) ? trace_stop(t, TRACE_DECLINED, "%s gives sizes that no result shows",
+                                             t->items.at[t->values.at[first].item].node.op->target)
+                                : t->c->diag.code;
+    }
+    return BP_OK;
 }
 
 /* Symbols that data tell, of the dims that are shown to it: each once. */

@@ -198,6 +198,7 @@ bp_status trace_node(trace *t, const op_row *op, const bp_value *args, bp_tensor
     TRY(trace_find_needs(t, args, it.node.nargs, &it));
     TRY(fakes ? add_results(t, &it, fakes, nfakes) : infer_results(t, &it));
     *first = vec_last(&t->items).node.first;
+    TRY(trace_place_symbols(t, *first, vec_last(&t->items).node.nresults));
     t->rng += draws(t, &vec_last(&t->items));
     return t->c->diag.code;
 }
@@ -335,6 +336,8 @@ static trace *create(bp_ctx *c, const trace_request *r)
                           .compute = r->compute, .compute_arg = r->compute_arg};
     while (!t->epoch) /* 0 marks tensors of no capture */
         t->epoch = atomic_fetch_add(&epochs, 1) + 1;
+    if (t->env)
+        sym_capture_data(t->env, r->dynamic_outputs);
     if (!t->env || !vec_push(&t->values, (trace_value){0}) || !vec_push(&t->handles, (trace_handle){0}) ||
         trace_cut(t) != BP_OK || trace_begin_sources(t) != BP_OK) {
         trace_destroy(t);
@@ -420,8 +423,7 @@ static void classify(trace *t)
 
 bool trace_asks_data(const bp_ctx *c)
 {
-    static const char words[] = "could not guard on data-dependent expression";
-    return c->diag.code == BP_UNIMPLEMENTED && !strncmp(c->diag.message, words, sizeof words - 1);
+    return c->diag.code == BP_UNIMPLEMENTED && strstr(c->diag.message, "data-dependent expression");
 }
 
 bool trace_seeded(const trace *t)

@@ -175,6 +175,7 @@ struct trace {
     sym_env *env;                 /* of all dims of the trace */
     sym_scope former;             /* what was current before it */
     bool pushed;
+    uint32_t nplaced;             /* symbols whose place is known: those behind it are of the call that is recorded */
     plan_numbering naming;
     VEC(path_symbol) symbols;     /* that data tell, where they are found now */
     VEC(const source_plan *) constrained; /* plans whose marks are to be held */
@@ -252,6 +253,8 @@ bp_status trace_plan_source(trace *t, uint32_t i, bp_dim *dims);
 bp_status trace_read_again(trace *t, uint32_t i);
 /* What data tell: a new symbol, found at `at`. */
 bp_dim trace_new_symbol(trace *t, const sym_symbol *s, path_symbol at);
+/* Symbols that a shape rule has made are sizes of the call's results, which begin at `first`. */
+bp_status trace_place_symbols(trace *t, ref first, uint32_t nresults);
 /* The values that an item's arguments need for their symbols, in the trace's arena; each once. */
 bp_status trace_find_needs(trace *t, const bp_value *args, uint32_t nargs, item *it);
 /* The symbols of an end or a step that data tell, and where they are found. */
