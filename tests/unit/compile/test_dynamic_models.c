@@ -41,14 +41,15 @@ static double apart(bp_ctx *c, bp_tensor *a, bp_tensor *b)
     return most;
 }
 
-static void encode_all(bp_ctx *c, const char *name, double tolerance)
+/* Every step-th length. */
+static void encode_all(bp_ctx *c, const char *name, int64_t step, double tolerance)
 {
     bp_module *m = bp_module_new(c);
     assert_int_equal(bp_nn_encoder_layer_new(c, m, "layer", 8, 16, &(bp_nn_encoder_options){.heads = 2}), BP_OK);
     bp_compile_options o = {.backend = name, .user = m};
     bp_callable *g = bp_compile(c, encode, &o);
     bp_set_grad_enabled(c, 0);
-    for (int64_t n = 16; n <= 512; n++) {
+    for (int64_t n = 16; n <= 512; n += step) {
         bp_scope_begin(c);
         bp_tensor *x = filled(c, 3, (int64_t[]){1, n, 8}, 1);
         bp_value v = bp_arg_of_tensor(x);
@@ -56,7 +57,7 @@ static void encode_all(bp_ctx *c, const char *name, double tolerance)
         bp_tensor *got = bp_call1(c, g, 1, &x);
         if (!got)
             fail_msg("length %d: %s", (int)n, bp_error_text(c));
-        if (n < 20 || n % 61 == 0) {
+        if (n < 20 || step > 1 || n % 61 == 0) {
             assert_int_equal(bp_run_eager(c, encode, m, &(bp_args){&v, 1}, &want), BP_OK);
             if (apart(c, got, want.at[0]) > tolerance)
                 fail_msg("length %d differs by %g", (int)n, apart(c, got, want.at[0]));
@@ -75,8 +76,8 @@ static void an_encoder_layer_over_every_length_from_16_to_512_compiles_at_most_3
 {
     (void)state;
     world *w = world_open("[backend onednn-cpu]\nlibrary = @plugins@/backplane-onednn.so\n");
-    encode_all(w->c, "eager", 0);
-    encode_all(w->c, "onednn-cpu", 1e-4);
+    encode_all(w->c, "eager", 1, 0);
+    encode_all(w->c, "onednn-cpu", 31, 1e-4);
     world_close(w);
 }
 
