@@ -89,15 +89,16 @@ static bool by_coefficients(sym_env *e, sym_poly p)
 
 /* -- with facts ---------------------------------------------------------------------------------------------------- */
 
-/* p >= 0 follows from a*p - b*f >= 0 and f >= 0. Tries each term that f and p share with one sign. */
+/* p >= 0 follows from a*p - b*f > -a and f >= 0. Tries each term that f and p share with one sign. */
 static bool with(sym_env *e, sym_poly p, sym_poly f, uint32_t depth)
 {
     for (uint32_t i = 0, j = 0; i < p.n && j < f.n && !e->fail && e->budget;) {
         int r = sym_mono_order(e, p.at[i].mono, f.at[j].mono);
         if (r == 0 && (p.at[i].coef < 0) == (f.at[j].coef < 0)) {
             int64_t g = sym_gcd(p.at[i].coef, f.at[j].coef), a = f.at[j].coef / g, b = p.at[i].coef / g;
-            sym_poly d = sym_poly_combine(e, p, a < 0 ? -a : a, f, b < 0 ? b : -b);
-            if (!e->fail && prove(e, d, depth + 1))
+            a = a < 0 ? -a : a;
+            sym_poly d = sym_poly_combine(e, p, a, f, b < 0 ? b : -b);
+            if (!e->fail && prove(e, shifted(d, a - 1), depth + 1)) /* a*p > -a is enough: p is whole */
                 return true;
         }
         i += r <= 0;
