@@ -8,6 +8,9 @@ script_tests += %D%/rules.py
 script_tests += %D%/rows.py
 endif
 EXTRA_DIST += %D%/rows.own tests/rules.def tests/rows.def
+script_tests += %D%/rules.py %D%/sizes.py
+endif
+EXTRA_DIST += %D%/rows.own tests/rules.def %D%/sizes.allow
 EXTRA_DIST += %D%/style.allow %D%/variant tests/vendor/hello.c tests/vendor/hello_cxx.cc tests/vendor/composer.c \
 	tests/vendor/user.c tests/vendor/user_cxx.cc
 
@@ -15,6 +18,12 @@ EXTRA_DIST += %D%/style.allow %D%/variant tests/vendor/hello.c tests/vendor/hell
 check-headers check-exports check-docs check-install check-tables check-operators: all
 check-includes check-headers check-style check-exports check-docs check-tables check-operators:
 	@$(MAKE) -s check-TESTS TESTS=tests/check/$(@:check-%=%).py
+# Shape rules: random programs with symbols for sizes, 5,000 of them.
+.PHONY: check-shapes
+check-shapes: all
+	@$(MAKE) -s tests/unit/op/test_shape_programs$(EXEEXT)
+	@BP_SHAPE_PROGRAMS=5000 tests/unit/op/test_shape_programs
+
 # Rules of captured calls, and which tests show them.
 .PHONY: check-rules
 check-rules:
