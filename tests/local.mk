@@ -112,6 +112,9 @@ tests_unit_op_test_pains_shapes_SOURCES = %D%/unit/op/test_pains_shapes.c %D%/un
 tests_unit_op_test_pains_shapes_LDADD = $(world)
 unit_tests += %D%/unit/op/test_own
 unit_tests += %D%/unit/op/test_random
+unit_tests += %D%/unit/op/test_shape_programs
+tests_unit_op_test_shape_programs_SOURCES = %D%/unit/op/test_shape_programs.c %D%/unit/op/programs.c \
+	%D%/unit/op/programs.h
 unit_tests += %D%/unit/op/test_sort
 tests_unit_op_test_sort_SOURCES = %D%/unit/op/test_sort.c %D%/lib/op_text.c
 unit_tests += %D%/unit/op/test_loss
