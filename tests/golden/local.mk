@@ -25,6 +25,9 @@ golden_results = $$(sed -n 's|^\([a-z_]*\)[.][^ ]* \([^ ]*\) .*|results/golden-\
 EXTRA_DIST += %D%/sample.py %D%/derivatives.jsonl
 script_tests += %D%/derivatives.sh
 
+# Shape rules of operators with symbols for sizes.
+script_tests += %D%/shapes.sh
+
 # Gradients of graphs, ahead of time.
 script_tests += %D%/ahead.sh
 
