@@ -92,6 +92,7 @@ unit_tests += %D%/unit/op/test_aten_cxx
 tests_unit_op_test_aten_cxx_SOURCES = %D%/unit/op/test_aten_cxx.cpp
 unit_tests += %D%/unit/op/test_conv
 tests_unit_op_test_conv_SOURCES = %D%/unit/op/test_conv.c %D%/lib/op_text.c
+unit_tests += %D%/unit/op/test_data_sizes
 unit_tests += %D%/unit/op/test_dispatch
 unit_tests += %D%/unit/op/test_fft
 unit_tests += %D%/unit/op/test_found
