@@ -6,11 +6,10 @@ script_tests += %D%/sum.sh %D%/golden.sh %D%/bootstrap.sh %D%/includes.py %D%/he
 	%D%/docs.py %D%/install.sh %D%/tables.py %D%/operators.py
 script_tests += %D%/rules.py
 script_tests += %D%/rows.py
+script_tests += %D%/sizes.py
 endif
 EXTRA_DIST += %D%/rows.own tests/rules.def tests/rows.def
-script_tests += %D%/rules.py %D%/sizes.py
-endif
-EXTRA_DIST += %D%/rows.own tests/rules.def %D%/sizes.allow
+EXTRA_DIST += %D%/sizes.allow
 EXTRA_DIST += %D%/style.allow %D%/variant tests/vendor/hello.c tests/vendor/hello_cxx.cc tests/vendor/composer.c \
 	tests/vendor/user.c tests/vendor/user_cxx.cc
 
