@@ -24,6 +24,7 @@ unit_tests += %D%/unit/compile/test_dynamic
 unit_tests += %D%/unit/compile/test_dynamic_data
 unit_tests += %D%/unit/compile/test_dynamic_models
 tests_unit_compile_test_dynamic_models_LDADD = $(world)
+unit_tests += %D%/unit/compile/test_control_flow_grad
 unit_tests += %D%/unit/compile/test_entries
 unit_tests += %D%/unit/compile/test_honest
 unit_tests += %D%/unit/compile/test_opaque

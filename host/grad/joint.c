@@ -117,7 +117,12 @@ static bp_status add_call(recorder *r, const op_call *k, node_id *n)
     for (uint32_t i = 0; i < s->nargs; i++) {
         const schema_arg *a = &s->args[i];
         bp_value v;
-        TRY(graph_value(r, &k->args[i], &v));
+        if (a->ty.type == TYPE_GRAPH) {
+            v = graph_ref(gm_add_sub(r->c, r->gm, a->name, k->args[i].v.tensor));
+            TRY(graph_status(r->c, g));
+        } else {
+            TRY(graph_value(r, &k->args[i], &v));
+        }
         bool is_default = a->has_default && value_eq(&v, &a->default_value);
         if (!a->kwarg_only) {
             args[i] = v;

@@ -11,5 +11,6 @@ libhost_la_SOURCES += %D%/view.c %D%/strided.c %D%/index.c %D%/scatter.c %D%/mat
 libhost_la_SOURCES += %D%/fft.c %D%/linalg.c %D%/linalg.h %D%/reflect.c %D%/spectral.c
 libhost_la_SOURCES += %D%/tape_leaf.c %D%/tape_backward.c %D%/tape_api.c %D%/tape_print.c %D%/tape_composite.c
 libhost_la_SOURCES += %D%/math.h %D%/pointwise.c %D%/clamp.c %D%/special.c %D%/activation.c %D%/reduce.c %D%/scan.c
+libhost_la_SOURCES += %D%/higher.c %D%/rows/higher.def
 libhost_la_SOURCES += %D%/norms.c %D%/loss.c %D%/distance.c %D%/pick.c
 libhost_la_SOURCES += %D%/custom.c %D%/custom.h

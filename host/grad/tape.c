@@ -4,6 +4,7 @@
  * the call, since it may write them; results are saved after it. A composite runs its parts instead, each of which
  * comes back here. */
 #include "host/grad/custom.h"
+#include "host/graph/higher.h"
 #include "host/op/rows.h"
 #include "host/op/run.h"
 #include <string.h>
@@ -283,6 +284,8 @@ static RARE bp_status call_taped(bp_ctx *c, dispatch_mode *self, op_call *k)
     r.written = k->op->functional && !k->op->schema->out_variant;
     if (k->op->schema->out_variant)
         return run_below(c, self, k);
+    if ((k->op->flags & OP_HIGHER) && !self)
+        return higher_run(c, k); /* its operators come back here, one by one */
     TRY(functional_args(&r));
     TRY(check_written(&r));
     static const grad_row overwritten = {.zero = true};
