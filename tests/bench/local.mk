@@ -67,3 +67,11 @@ EXTRA_DIST += %D%/partition.py
 .PHONY: bench-partition
 bench-partition: all
 	@OMP_NUM_THREADS=2 $(PYTHON) $(srcdir)/%D%/partition.py '$(abs_top_builddir)/%D%/partition'
+
+# What symbols cost where shapes are found: `make bench-symbols`.
+noinst_PROGRAMS += %D%/propagate
+tests_bench_propagate_SOURCES = %D%/propagate.c
+tests_bench_propagate_LDADD = libhost.la
+.PHONY: bench-symbols
+bench-symbols: all %D%/propagate$(EXEEXT)
+	@%D%/propagate$(EXEEXT)
