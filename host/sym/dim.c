@@ -8,7 +8,7 @@
 /* -- the environment ----------------------------------------------------------------------------------------------- */
 
 /* The current environment, if both are of it; UNIMPLEMENTED to c (NULL: nobody) otherwise. */
-static RARE sym_env *environment(bp_ctx *c, bp_dim a, bp_dim b)
+static sym_env *environment(bp_ctx *c, bp_dim a, bp_dim b)
 {
     sym_env *e = sym_current();
     if (e && sym_belongs(e, a) && sym_belongs(e, b))
@@ -43,7 +43,7 @@ static bool holds(enum dim_rel rel, int64_t a, int64_t b)
     return false;
 }
 
-static RARE enum dim_truth prove(enum dim_rel rel, bp_dim a, bp_dim b)
+static enum dim_truth prove(enum dim_rel rel, bp_dim a, bp_dim b)
 {
     if (dim_same(a, b))
         return rel == DIM_EQ || rel == DIM_LE ? DIM_TRUE : DIM_FALSE;
@@ -152,7 +152,7 @@ int64_t dim_number(bp_dim d)
 typedef bool (*checked_fn)(int64_t a, int64_t b, int64_t *out);
 
 /* The result's hint is computed as it was asked for, so that what overflows there is said, whatever the normal form. */
-static RARE bp_dim compute(bp_ctx *c, enum sym_op op, bp_dim a, bp_dim b, checked_fn fn, const char *sign)
+static bp_dim compute_anew(bp_ctx *c, enum sym_op op, bp_dim a, bp_dim b, checked_fn fn, const char *sign)
 {
     sym_env *e = environment(c, a, b);
     if (!e)
@@ -164,7 +164,21 @@ static RARE bp_dim compute(bp_ctx *c, enum sym_op op, bp_dim a, bp_dim b, checke
     sym_ex x = sym_apply(e, op, sym_ex_of(a), sym_ex_of(b));
     if (!sym_ends_well(e, c, sign, a, b))
         return dim_const(0);
-    return data || !x.id ? sym_dim(e, x) : (bp_dim){hint, x.id, 0};
+    bp_dim r = data || !x.id ? sym_dim(e, x) : (bp_dim){hint, x.id, 0};
+    sym_memo *m = sym_memo_of(e, op, sym_ex_of(a), sym_ex_of(b));
+    m->hint = r.value;
+    m->whole = true;
+    return r;
+}
+
+static bp_dim compute(bp_ctx *c, enum sym_op op, bp_dim a, bp_dim b, checked_fn fn, const char *sign)
+{
+    sym_env *e = sym_current();
+    sym_ex x = sym_ex_of(a), y = sym_ex_of(b);
+    const sym_memo *m = e ? sym_memo_of(e, op, x, y) : NULL;
+    if (m && m->whole && sym_memo_is(e, m, op, x, y))
+        return (bp_dim){m->hint, m->result.id, 0};
+    return compute_anew(c, op, a, b, fn, sign);
 }
 
 static bp_dim apply(bp_ctx *c, enum sym_op op, bp_dim a, bp_dim b, checked_fn fn, const char *sign)

@@ -188,6 +188,8 @@ bp_dim sym_dim(const sym_env *e, sym_ex x)
 bool sym_ends_well(sym_env *e, bp_ctx *c, const char *sign, bp_dim a, bp_dim b)
 {
     enum sym_fail f = e->fail;
+    if (!f && !e->scratch.last)
+        return true;
     arena_reset(&e->scratch, (arena_mark){0});
     e->fail = SYM_FINE;
     if (f == SYM_NOMEM && c)

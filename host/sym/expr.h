@@ -72,7 +72,12 @@ enum sym_fail { SYM_FINE, SYM_NOMEM, SYM_OVERFLOW, SYM_LARGE, SYM_ZERO };
 enum { SYM_CHUNK = 256, SYM_TERMS_MAX = 2000, SYM_MEMO = 1024, SYM_DEPTH = 400, SYM_WEIGHT = 20000 };
 
 /* The last results of arithmetic and proofs, by what was asked. */
-typedef struct { uint32_t op, epoch; sym_ex a, b, result; } sym_memo;
+typedef struct {
+    uint32_t op, epoch;
+    sym_ex a, b, result;
+    int64_t hint;          /* of the result */
+    bool whole;            /* the hint is there, and nothing was wrong */
+} sym_memo;
 
 struct sym_env {
     atomic_uint refs;
@@ -98,6 +103,17 @@ static inline sym_node *sym_at(const sym_env *e, uint32_t id)
 {
     id = id <= e->len ? id : 0;
     return &e->chunks[id / SYM_CHUNK][id % SYM_CHUNK];
+}
+/* Where the result for these operands is kept. */
+static inline sym_memo *sym_memo_of(sym_env *e, uint32_t op, sym_ex a, sym_ex b)
+{
+    uint64_t h = (a.id * 0x9e3779b97f4a7c15u + b.id * 0xc2b2ae3d27d4eb4fu + (uint64_t)a.k * 31 + (uint64_t)b.k * 17 +
+                  op) * 0x9e3779b97f4a7c15u;
+    return &e->memo[h >> 54];
+}
+static inline bool sym_memo_is(const sym_env *e, const sym_memo *m, uint32_t op, sym_ex a, sym_ex b)
+{
+    return m->epoch == e->epoch && m->op == op && sym_ex_same(m->a, a) && sym_ex_same(m->b, b);
 }
 static inline void sym_fails(sym_env *e, enum sym_fail f) { e->fail = e->fail ? e->fail : f; }
 

@@ -465,14 +465,12 @@ static sym_ex run(sym_env *e, enum sym_op op, sym_ex a, sym_ex b)
 
 sym_ex sym_apply(sym_env *e, enum sym_op op, sym_ex a, sym_ex b)
 {
-    uint64_t h = (a.id * 0x9e3779b97f4a7c15u + b.id * 0xc2b2ae3d27d4eb4fu + (uint64_t)a.k * 31 + (uint64_t)b.k * 17 +
-                  op) * 0x9e3779b97f4a7c15u;
-    sym_memo *m = &e->memo[h >> 54];
-    if (m->epoch == e->epoch && m->op == (uint32_t)op && sym_ex_same(m->a, a) && sym_ex_same(m->b, b))
+    sym_memo *m = sym_memo_of(e, op, a, b);
+    if (sym_memo_is(e, m, op, a, b))
         return m->result;
     sym_ex x = run(e, op, a, b);
     if (!e->fail)
-        *m = (sym_memo){(uint32_t)op, e->epoch, a, b, x};
+        *m = (sym_memo){.op = op, .epoch = e->epoch, .a = a, .b = b, .result = x};
     return x;
 }
 

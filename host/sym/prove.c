@@ -332,10 +332,8 @@ enum dim_truth sym_decide(sym_env *e, enum dim_rel rel, sym_ex a, sym_ex b)
     uint32_t op = SYM_REL + rel, budget = e->budget;
     if (e->fail || e->depth >= NESTED)
         return DIM_UNKNOWN;
-    uint64_t h = (a.id * 0x9e3779b97f4a7c15u + b.id * 0xc2b2ae3d27d4eb4fu + (uint64_t)a.k * 31 + (uint64_t)b.k * 17 +
-                  op) * 0x9e3779b97f4a7c15u;
-    sym_memo *m = &e->memo[h >> 54];
-    if (m->epoch == e->epoch && m->op == op && sym_ex_same(m->a, a) && sym_ex_same(m->b, b))
+    sym_memo *m = sym_memo_of(e, op, a, b);
+    if (sym_memo_is(e, m, op, a, b))
         return (enum dim_truth)m->result.k;
     e->depth++;
     enum dim_truth t = decide(e, rel, a, b);
@@ -346,7 +344,7 @@ enum dim_truth sym_decide(sym_env *e, enum dim_rel rel, sym_ex a, sym_ex b)
         t = DIM_UNKNOWN;
     }
     if (!e->fail && (!e->depth || t != DIM_UNKNOWN))
-        *m = (sym_memo){op, e->epoch, a, b, sym_ex_const(t)};
+        *m = (sym_memo){.op = op, .epoch = e->epoch, .a = a, .b = b, .result = sym_ex_const(t)};
     return t;
 }
 

@@ -159,10 +159,11 @@ bp_tensor *tensor_new_fake(bp_ctx *c, const tensor_meta *m)
 /* Symbolic views lie inside: their rules see to it. */
 bp_tensor *tensor_view(bp_ctx *c, bp_tensor *base, const tensor_meta *m)
 {
-    bp_dim need;
-    if (need_bytes(c, m, &need) != BP_OK)
+    bp_dim need = {0};
+    bool fixed = meta_is_constant(m) && dim_is_const(base->store->bytes);
+    if (fixed ? need_bytes(c, m, &need) != BP_OK : check_meta(c, m) != BP_OK)
         return NULL;
-    size_t nbytes = dim_is_const(need) && dim_is_const(base->store->bytes) ? (size_t)need.value : 0;
+    size_t nbytes = (size_t)need.value;
     if (nbytes > base->store->nbytes) {
         ctx_fail(c, BP_INVALID_ARGUMENT,
                  "a view with storage offset %" PRId64 " needs %zu bytes of a storage of %zu bytes", m->offset.value,
