@@ -229,6 +229,8 @@ static bool max_checked(int64_t a, int64_t b, int64_t *out)
 
 bp_dim dim_add(bp_ctx *c, bp_dim a, bp_dim b)
 {
+    if (dim_same_as(a, 0) || dim_same_as(b, 0))
+        return dim_same_as(a, 0) ? b : a;
     return apply(c, SYM_ADD, a, b, add_checked, "+");
 }
 
@@ -239,6 +241,8 @@ bp_dim dim_sub(bp_ctx *c, bp_dim a, bp_dim b)
 
 bp_dim dim_mul(bp_ctx *c, bp_dim a, bp_dim b)
 {
+    if (dim_same_as(a, 1) || dim_same_as(b, 1))
+        return dim_same_as(a, 1) ? b : a;
     return apply(c, SYM_MUL, a, b, mul_checked, "*");
 }
 

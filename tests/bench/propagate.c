@@ -2,15 +2,15 @@
  *
  *     propagate [NODES]
  *
- * Prints the least ns of a node for both, over RUNS runs that take turns, and their ratio. Fails above 1.5. The graph is
- * a chain of blocks as in an encoder: products, views by sizes, transpositions, broadcasting, joins and slices. */
+ * Prints the least ns of CPU time of a node for both, over RUNS runs that take turns, and their ratio. Fails above 1.5.
+ * The graph is a chain of blocks as in an encoder: products, views by sizes, transpositions, joins and slices. */
 #define BP_WITHOUT_OPERATORS
 #include <backplane/backplane.h>
-#include "host/base/clock.h"
 #include "host/graph/graph.h"
 #include "sdk/base/str.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 enum { RUNS = 9, BLOCK = 12 };
 static const double MOST = 1.5;
@@ -49,11 +49,19 @@ static bp_graph_module *make(bp_ctx *c, uint32_t nodes, bool symbols)
     return gm;
 }
 
+/* Of this process alone: others do not count. */
+static uint64_t cpu_ns(void)
+{
+    struct timespec t = {0};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
 static bp_status measure(bp_ctx *c, bp_graph_module *gm, uint64_t *least)
 {
-    uint64_t begin = clock_ns();
+    uint64_t begin = cpu_ns();
     TRY(graph_propagate(c, gm));
-    uint64_t ns = clock_ns() - begin;
+    uint64_t ns = cpu_ns() - begin;
     *least = ns < *least ? ns : *least;
     return BP_OK;
 }
