@@ -1,5 +1,6 @@
 /* What rows see of a call: tensors among its arguments by number and by name; gradients made to fit an input. */
 #include "host/grad/derivative.h"
+#include "host/sym/env.h"
 #include <backplane/backplane.h>
 #include <string.h>
 
@@ -163,8 +164,10 @@ bp_tensor *grad_fit(bp_ctx *c, bp_tensor *t, const tensor_meta *input, const cha
         fit = grad_sum_to(c, t, input->rank, input->sizes);
     if (fit && !same_sizes(fit, input->rank, input->sizes)) {
         buf want = {0};
-        for (uint32_t d = 0; d < input->rank; d++)
-            buf_printf(&want, "%s%lld", d ? ", " : "", (long long)input->sizes[d].value);
+        for (uint32_t d = 0; d < input->rank; d++) {
+            buf_puts(&want, d ? ", " : "");
+            sym_print(sym_current(), input->sizes[d], false, &want);
+        }
         ctx_fail(c, BP_INTERNAL, "%s gave a gradient of %s, expected shape [%s]", who,
                  tensor_describe(t, have, sizeof have), buf_text(&want));
         buf_fini(&want);

@@ -1,257 +1,15 @@
 /* Tracing a joint graph: the graph runs on fakes under the tape, which stands over a recorder; then backward runs from
  * the outputs that require grad, with tangents as gradients, and is recorded as well.
  *
- * A value is known by its storage: what is recorded gets one of its own, so a tensor that shares it (a saved result
- * without its history) is the same value. Views share nothing here; the graph is functional. */
+ * The joint graph's environment is a copy of the graph's: symbols and expressions keep their ids, and what is asked
+ * meanwhile comes on top. A number of the graph is its symbol; a call that makes one is copied. */
 #include "host/grad/joint.h"
-#include "host/grad/tape.h"
+#include "host/grad/joint_record.h"
+#include "host/grad/share.h"
+#include "host/pass/pure.h"
 #include <backplane/backplane.h>
 #include <stdio.h>
 #include <string.h>
-
-typedef struct {
-    dispatch_mode mode;      /* first */
-    bp_ctx *c;
-    const bp_graph_module *from;
-    bp_graph_module *gm;
-    map known;               /* storage -> node */
-    VEC(bp_tensor *) held;   /* a reference each, so that no storage is taken for another */
-    uint32_t nconstants;
-} recorder;
-
-/* -- values -------------------------------------------------------------------------------------------------------- */
-
-static bp_status know(recorder *r, bp_tensor *t, node_id n)
-{
-    map_value *v = map_put_u64(&r->known, (uintptr_t)t->store, NULL);
-    if (!v || !vec_push(&r->held, t))
-        return ctx_nomem(r->c);
-    tensor_ref(t);
-    v->u = n;
-    return BP_OK;
-}
-
-static node_id find(const recorder *r, const bp_tensor *t)
-{
-    map_value *v = map_get_u64(&r->known, (uintptr_t)t->store);
-    return v ? (node_id)v->u : 0;
-}
-
-/* The name under which the traced graph has it; NULL: it was made meanwhile. */
-static const char *constant_name(const recorder *r, const bp_tensor *t)
-{
-    uint32_t i = 0;
-    str key;
-    map_value *v;
-    while (map_next(&r->from->constants, &i, &key, &v))
-        if (v->p == t)
-            return key.s;
-    return NULL;
-}
-
-/* A tensor with data becomes a constant of the graph. */
-static node_id add_constant(recorder *r, bp_tensor *t)
-{
-    char name[64];
-    tensor_meta m;
-    const char *own = constant_name(r, t);
-    if (!own) {
-        snprintf(name, sizeof name, "_tensor_constant%u", r->nconstants++);
-        own = name;
-    }
-    tensor_get_meta(t, &m);
-    node_id n = graph_get_attr(&r->gm->g, own, own, &m);
-    if (n && (gm_set_constant(r->c, r->gm, graph_get(&r->gm->g, n)->name, t) != BP_OK || know(r, t, n) != BP_OK))
-        return 0;
-    return n;
-}
-
-static bp_value number_of(const bp_tensor *t)
-{
-    num n = dtype_load(t->dtype, tensor_ptr(t));
-    if (t->dtype == BP_BOOL)
-        return value_bool(n.i != 0);
-    return n.kind == NUM_FLOAT ? value_float(n.f) : value_int(n.i);
-}
-
-static bp_status graph_value(recorder *r, const bp_value *v, bp_value *to)
-{
-    *to = *v;
-    if (v->kind == BP_VALUE_LIST) {
-        bp_value *items = arena_array(&r->gm->g.arena, v->count, sizeof *items);
-        if (!items)
-            return ctx_nomem(r->c);
-        for (uint32_t i = 0; i < v->count; i++)
-            TRY(graph_value(r, &v->v.items[i], &items[i]));
-        to->v.items = items;
-        return BP_OK;
-    }
-    bp_tensor *t = v->kind == BP_VALUE_TENSOR ? v->v.tensor : NULL;
-    if (!t)
-        return BP_OK;
-    if (t->flags & TENSOR_WRAPPED_NUMBER && !tensor_is_fake(t) && !dtype_is_complex(t->dtype)) {
-        *to = number_of(t);
-        return BP_OK;
-    }
-    node_id n = find(r, t);
-    if (!n && !tensor_is_fake(t))
-        n = add_constant(r, t);
-    if (!n && ctx_ok(r->c))
-        return ctx_fail(r->c, BP_INTERNAL, "the derivative reads the data of a tensor that it did not ask for");
-    *to = graph_ref(n);
-    return r->c->diag.code;
-}
-
-/* -- nodes --------------------------------------------------------------------------------------------------------- */
-
-/* Positional arguments up to the last that is no default, then the others by name. */
-static bp_status add_call(recorder *r, const op_call *k, node_id *n)
-{
-    graph *g = &r->gm->g;
-    const schema *s = k->op->schema;
-    uint32_t nargs = 0, nkw = 0;
-    bp_value *args = arena_array(&g->arena, s->nargs, sizeof *args);
-    node_kwarg *kw = arena_array(&g->arena, s->nargs, sizeof *kw);
-    if (!args || !kw)
-        return ctx_nomem(r->c);
-    for (uint32_t i = 0; i < s->nargs; i++) {
-        const schema_arg *a = &s->args[i];
-        bp_value v;
-        if (a->ty.type == TYPE_GRAPH) {
-            v = graph_ref(gm_add_sub(r->c, r->gm, a->name, k->args[i].v.tensor));
-            TRY(graph_status(r->c, g));
-        } else {
-            TRY(graph_value(r, &k->args[i], &v));
-        }
-        bool is_default = a->has_default && value_eq(&v, &a->default_value);
-        if (!a->kwarg_only) {
-            args[i] = v;
-            nargs = is_default ? nargs : i + 1;
-        } else if (!is_default) {
-            kw[nkw++] = (node_kwarg){a->name, v};
-        }
-    }
-    *n = graph_call(g, NULL, k->op->target, args, nargs, kw, nkw);
-    graph_set_site(g, *n, r->c->site_file, r->c->site_line);
-    return graph_status(r->c, g);
-}
-
-/* The result with a storage of its own; it keeps what says whether it requires grad. */
-static bp_tensor *apart(recorder *r, bp_tensor *t)
-{
-    tensor_meta m;
-    tensor_get_meta(t, &m);
-    m.offset = dim_const(0);
-    bp_tensor *own = tensor_new_fake(r->c, &m);
-    if (own)
-        own->flags = t->flags & (TENSOR_REQUIRES_GRAD | TENSOR_IS_LEAF);
-    return own;
-}
-
-static bool is_argument(const op_call *k, const bp_tensor *t)
-{
-    for (uint32_t i = 0; i < k->op->schema->nargs; i++)
-        for (uint32_t j = 0; j < arg_list_len(k->args, i); j++)
-            if (arg_list_tensor(k->args, i, j) == t)
-                return true;
-    return false;
-}
-
-static bp_status own_results(recorder *r, op_call *k)
-{
-    for (uint32_t i = 0; i < k->nout; i++) {
-        if (!k->out[i] || is_argument(k, k->out[i]))
-            continue;
-        bp_tensor *own = apart(r, k->out[i]);
-        if (!own)
-            return r->c->diag.code;
-        tensor_unref(k->out[i]);
-        k->out[i] = own;
-    }
-    return BP_OK;
-}
-
-static bp_status know_results(recorder *r, const op_call *k, node_id n)
-{
-    graph *g = &r->gm->g;
-    const schema *s = k->op->schema;
-    bool list = s->nreturns > 1 || (s->nreturns == 1 && s->returns[0].list);
-    for (uint32_t i = 0; i < k->nout; i++) {
-        if (!k->out[i])
-            continue;
-        node_id at = n;
-        if (list) {
-            bp_value args[2] = {graph_ref(n), value_int(i)};
-            tensor_meta m;
-            tensor_get_meta(k->out[i], &m);
-            at = graph_call(g, NULL, "<built-in function getitem>", args, 2, NULL, 0);
-            graph_set_metas(g, at, &m, 1);
-            graph_set_site(g, at, r->c->site_file, r->c->site_line);
-        }
-        TRY(graph_status(r->c, g));
-        TRY(know(r, k->out[i], at));
-    }
-    return BP_OK;
-}
-
-/* Metadata of all results; one that is absent (a gradient that is not asked for) has none, and is empty. */
-static bp_status set_metas(recorder *r, const op_call *k, node_id n)
-{
-    tensor_meta *metas = arena_array(&r->gm->g.arena, k->nout, sizeof *metas);
-    bp_dim empty[2] = {dim_const(0), dim_const(1)};
-    if (!metas)
-        return ctx_nomem(r->c);
-    for (uint32_t i = 0; i < k->nout; i++) {
-        metas[i] = (tensor_meta){.dtype = BP_F32, .rank = 1, .sizes = empty, .strides = empty + 1};
-        if (k->out[i])
-            tensor_get_meta(k->out[i], &metas[i]);
-    }
-    graph_set_metas(&r->gm->g, n, metas, k->nout);
-    return graph_status(r->c, &r->gm->g);
-}
-
-static bp_status record(recorder *r, op_call *k)
-{
-    node_id n = 0;
-    bool new = false;
-    for (uint32_t i = 0; i < k->nout; i++)
-        new |= k->out[i] && !is_argument(k, k->out[i]);
-    if (!new && k->nout)
-        return BP_OK; /* contiguous() of a contiguous tensor and kin */
-    TRY(own_results(r, k));
-    const bp_tensor *self = k->op->schema->nargs ? arg_tensor(k->args, 0) : NULL;
-    bool same = self && k->nout == 1 && (!strcmp(k->op->id, "detach_default") || !strcmp(k->op->id, "alias_default"));
-    if (same && find(r, self))
-        return know(r, k->out[0], find(r, self));
-    TRY(add_call(r, k, &n));
-    TRY(set_metas(r, k, n));
-    return know_results(r, k, n);
-}
-
-static bp_status depends_on_data(bp_ctx *c, const op_row *op)
-{
-    return ctx_fail(c, BP_UNIMPLEMENTED, "%s cannot be part of a joint graph: its result depends on data", op->target);
-}
-
-static bp_status answer(bp_ctx *c, dispatch_mode *self, void *op_call_)
-{
-    recorder *r = (recorder *)self;
-    op_call *k = op_call_;
-    if (k->op->flags & (OP_ITEM | OP_EFFECT | OP_DYNAMIC_OUT))
-        return depends_on_data(c, k->op);
-    if (k->op->functional)
-        return ctx_fail(c, BP_UNIMPLEMENTED, "%s writes in place, and a joint graph is functional", k->op->target);
-    bp_status st = op_run_fake(c, k);
-    if (st == BP_FAILED_PRECONDITION) /* a size that depends on data */
-        c->diag.code = BP_UNIMPLEMENTED;
-    TRY(c->diag.code);
-    st = record(r, k);
-    for (uint32_t i = 0; st != BP_OK && i < k->nout; i++) {
-        tensor_unref(k->out[i]);
-        k->out[i] = NULL;
-    }
-    return st;
-}
 
 /* -- inputs -------------------------------------------------------------------------------------------------------- */
 
@@ -289,7 +47,9 @@ static bp_status add_primals(recorder *r, bp_tensor *const *in)
         if (node->op != BP_NODE_PLACEHOLDER)
             continue;
         snprintf(name, sizeof name, "primals_%u", i + 1);
-        TRY(know(r, in[i], graph_placeholder(&r->gm->g, name, node->target, node->role, node->metas)));
+        node_spec s = {.op = BP_NODE_PLACEHOLDER, .role = node->role, .name = name, .target = node->target,
+                       .metas = node->metas, .nmetas = 1, .number = node->number};
+        TRY(recorder_know(r, in[i], graph_add(&r->gm->g, &s)));
         i++;
     }
     return graph_status(r->c, &r->gm->g);
@@ -316,7 +76,7 @@ static bp_status add_tangent(recorder *r, const bp_tensor *out, uint32_t number,
         return r->c->diag.code;
     snprintf(name, sizeof name, "tangents_%u", number);
     tensor_get_meta(*tangent, &m);
-    return know(r, *tangent, graph_placeholder(&r->gm->g, name, name, BP_ROLE_USER, &m));
+    return recorder_know(r, *tangent, graph_placeholder(&r->gm->g, name, name, BP_ROLE_USER, &m));
 }
 
 /* -- the trace ----------------------------------------------------------------------------------------------------- */
@@ -329,6 +89,8 @@ typedef struct {
     void *arg;
     joint *j;
     recorder r;
+    node_id *of;             /* by node of gm: the joint's that gives its only result, or 0 */
+    bp_tensor **at;          /* the same: that result, borrowed while it is read */
     uint32_t nin, nout;
     bp_tensor **in, **out;   /* nin and nout; the forward's */
     bp_tensor **tangents;    /* up to nout */
@@ -368,23 +130,123 @@ static bool takes_gradient(const tracing *t, uint32_t i)
     return true;
 }
 
-/* Among fakes a run guesses the numbers that only data tell; a guess must not be recorded. */
+/* Among fakes a run guesses the numbers that only data tell, unless they are symbols; a guess must not be recorded. */
 static bp_status check_numbers(const tracing *t)
 {
     const graph *g = &t->gm->g;
     for (node_id n = g->first; n; n = graph_get(g, n)->next) {
-        const op_row *row = graph_get(g, n)->row;
-        if (row && row->flags & OP_ITEM)
-            return depends_on_data(t->c, row);
+        const graph_node *node = graph_get(g, n);
+        if (node->row && node->row->flags & OP_ITEM && !node->number.sym && node->users.len)
+            return recorder_refuse(t->c, node->row);
     }
     return BP_OK;
 }
 
+/* -- calls that tell symbols: modes do not see them ---------------------------------------------------------------- */
+
+static bp_status argument(tracing *t, const bp_value *v, bp_value *out)
+{
+    *out = *v;
+    if (v->kind == BP_VALUE_NODE) {
+        *out = value_tensor(t->at[v->v.node]);
+        return t->at[v->v.node] ? BP_OK : ctx_fail(t->c, BP_UNIMPLEMENTED, "\"%s\" is read as a list or a number",
+                                                   graph_get(&t->gm->g, v->v.node)->name);
+    }
+    if (v->kind != BP_VALUE_LIST)
+        return BP_OK;
+    bp_value *items = arena_array(&t->c->scratch, v->count, sizeof *items);
+    if (!items)
+        return ctx_nomem(t->c);
+    for (uint32_t i = 0; i < v->count; i++)
+        TRY(argument(t, &v->v.items[i], &items[i]));
+    out->v.items = items;
+    return BP_OK;
+}
+
+static bp_status arguments(tracing *t, const graph_node *n, bp_value **out)
+{
+    bp_value *pos = arena_array(&t->c->scratch, n->nargs + n->nkwargs, sizeof *pos), *named = pos + n->nargs;
+    const char **names = arena_array(&t->c->scratch, n->nkwargs, sizeof *names);
+    if (!pos || !names)
+        return ctx_nomem(t->c);
+    for (uint32_t i = 0; i < n->nargs; i++)
+        TRY(argument(t, &n->args[i], &pos[i]));
+    for (uint32_t i = 0; i < n->nkwargs; i++) {
+        names[i] = n->kwargs[i].name;
+        TRY(argument(t, &n->kwargs[i].value, &named[i]));
+    }
+    return op_bind(t->c, n->row, pos, n->nargs, names, named, n->nkwargs, out);
+}
+
+/* The call goes through the tape to the recorder; what the run has made is that. */
+static bp_status record_maker(tracing *t, const graph_node *n, bp_tensor *const *results)
+{
+    op_call k = {.op = n->row, .nargs = n->row->schema->nargs};
+    bp_value *args = NULL;
+    TRY(arguments(t, n, &args));
+    k.args = args;
+    t->r.makes = n;
+    bp_status st = op_dispatch(t->c, &k);
+    t->r.makes = NULL;
+    for (uint32_t i = 0; st == BP_OK && i < k.nout; i++) {
+        st = recorder_know(&t->r, results[i], recorder_find(&t->r, k.out[i]));
+        if (st == BP_OK && k.out[i]->flags & TENSOR_REQUIRES_GRAD)
+            st = tape_share_history(t->c, results[i], k.out[i]);
+    }
+    for (uint32_t i = 0; i < k.nout; i++)
+        tensor_unref(k.out[i]);
+    return st;
+}
+
+/* The number of a tensor's only element. */
+static bp_status record_number(tracing *t, const graph_node *n)
+{
+    graph *g = &t->r.gm->g;
+    node_id of = n->nargs == 1 && n->args[0].kind == BP_VALUE_NODE ? t->of[n->args[0].v.node] : 0;
+    if (!of)
+        return recorder_refuse(t->c, n->row);
+    bp_value x = graph_ref(of);
+    node_spec s = {.op = BP_NODE_CALL_FUNCTION, .target = n->target, .args = &x, .nargs = 1, .number = n->number};
+    graph_set_site(g, graph_add(g, &s), n->file, n->line);
+    return graph_status(t->c, g);
+}
+
+static bp_status note_node(void *arg, node_id n, bp_tensor *const *results, uint32_t nresults)
+{
+    tracing *t = arg;
+    const graph_node *node = graph_get(&t->gm->g, n);
+    if (node_makes_symbol(&t->gm->g, n)) {
+        arena_mark mark = arena_get_mark(&t->c->scratch);
+        bp_status st = !node->row               ? BP_OK
+                       : node->row->flags & OP_ITEM ? record_number(t, node)
+                                                    : record_maker(t, node, results);
+        arena_reset(&t->c->scratch, mark);
+        TRY(st);
+    }
+    if (nresults == 1 && results[0]) {
+        t->of[n] = recorder_find(&t->r, results[0]);
+        t->at[n] = results[0];
+    }
+    return BP_OK;
+}
+
+/* The graph itself, its expressions in the joint graph's environment. */
+static bp_status run_graph(tracing *t)
+{
+    bp_graph_module over = *t->gm;
+    arena *a = &t->r.gm->g.arena;
+    over.g.syms = t->r.gm->g.syms;
+    t->of = arena_array(a, over.g.nodes.len, sizeof *t->of);
+    t->at = arena_array(a, over.g.nodes.len, sizeof *t->at);
+    if (!t->of || !t->at)
+        return ctx_nomem(t->c);
+    TRY(check_numbers(t));
+    return graph_run(t->c, &over, t->in, t->nin, t->out, t->nout, note_node, t);
+}
+
 static bp_status run_forward(tracing *t)
 {
-    TRY(check_numbers(t));
-    TRY(t->forward ? t->forward(t->c, t->arg, t->in, t->out, t->nout)
-                   : graph_run(t->c, t->gm, t->in, t->nin, t->out, t->nout, NULL, NULL));
+    TRY(t->forward ? t->forward(t->c, t->arg, t->in, t->out, t->nout) : run_graph(t));
     t->j->last_forward = t->r.gm->g.last;
     for (uint32_t i = 0; i < t->nout; i++)
         if (takes_gradient(t, i)) {
@@ -422,8 +284,8 @@ static bp_status add_output(tracing *t)
         return ctx_nomem(t->c);
     for (uint32_t i = 0; i < t->nout + t->nwanted; i++) {
         bp_tensor *o = i < t->nout ? t->out[i] : t->grads[i - t->nout];
-        node_id n = o ? find(r, o) : 0;
-        if (o && !n && !tensor_is_fake(o) && !(n = add_constant(r, o)))
+        node_id n = o ? recorder_find(r, o) : 0;
+        if (o && !n && !tensor_is_fake(o) && !(n = recorder_constant(r, o)))
             return t->c->diag.code;
         if (o && !n)
             return ctx_fail(t->c, BP_INTERNAL, "result %u of the joint graph was not recorded", i);
@@ -471,7 +333,10 @@ static bp_status trace_both(tracing *t)
     TRY(run_forward(t));
     TRY(run_backward(t));
     TRY(add_output(t));
-    return put_tangents_first(t);
+    TRY(put_tangents_first(t));
+    if (t->r.gm->g.syms)
+        graph_find_sources(&t->r.gm->g);
+    return graph_status(t->c, &t->r.gm->g);
 }
 
 /* Runs it with the tape and the recorder as the only modes, and grad mode on. */
@@ -484,14 +349,15 @@ static bp_status trace_under_tape(tracing *t)
     const char *file = c->site_file;
     int32_t line = c->site_line;
     tape_mode_init(&tape);
-    t->r.mode = (dispatch_mode){.call = answer, .name = "joint"};
     c->modes = NULL;
-    mode_push(c, &t->r.mode);
+    recorder_start(&t->r);
     mode_push(c, &tape);
     c->ambient.grad_enabled = 1;
     c->ambient.inference_mode = 0;
     scope_push(c);
+    sym_scope outer = sym_push(t->r.gm->g.syms, c);
     bp_status st = trace_both(t);
+    sym_pop(outer);
     scope_pop(c);
     c->modes = modes;
     c->ambient = before;
@@ -515,10 +381,7 @@ static void tracing_fini(tracing *t)
     drop_tensors(t->tangents, t->nout);
     drop_tensors(t->grads, t->nin);
     free(t->wanted);
-    for (uint32_t i = 0; i < t->r.held.len; i++)
-        tensor_unref(t->r.held.at[i]);
-    vec_fini(&t->r.held);
-    map_fini(&t->r.known);
+    recorder_fini(&t->r);
 }
 
 static bp_status make_module(tracing *t)
@@ -527,6 +390,8 @@ static bp_status make_module(tracing *t)
     if (!t->r.gm)
         return t->c->diag.code;
     t->r.gm->code_id = t->gm->code_id;
+    if (t->gm->g.syms && !(t->r.gm->g.syms = sym_env_clone(t->gm->g.syms)))
+        return ctx_nomem(t->c);
     for (uint32_t i = 0; i < t->gm->options.len; i++)
         TRY(gm_set_option(t->c, t->r.gm, t->gm->options.at[i].key, t->gm->options.at[i].value));
     return BP_OK;
@@ -544,7 +409,8 @@ bp_status joint_trace_call(bp_ctx *c, const bp_graph_module *gm, const uint8_t *
     if (!ctx_ok(c))
         return c->diag.code;
     tracing t = {.c = c, .gm = gm, .needs = needs, .forward = forward, .arg = arg, .j = out,
-                 .r = {.c = c, .from = gm}, .nin = graph_placeholders(&gm->g, NULL, 0), .nout = nout};
+                 .nin = graph_placeholders(&gm->g, NULL, 0), .nout = nout};
+    recorder_init(&t.r, c, gm);
     out->nprimals = t.nin;
     out->noutputs = t.nout;
     bp_status st = allocate(&t);

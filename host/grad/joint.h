@@ -4,7 +4,8 @@
 #include "host/graph/graph.h"
 
 /* Placeholders: the graph's own (primals), then a tangent for each output that requires grad (tangents_1 ...).
- * Output: the graph's own outputs, then a gradient for each primal that needs one (None where none flows). */
+ * Output: the graph's own outputs, then a gradient for each primal that needs one (None where none flows).
+ * Symbols have the numbers that they have in the graph; facts behind the graph's own were asked by the trace. */
 typedef struct {
     bp_graph_module *gm;      /* counted */
     uint32_t nprimals, noutputs, ntangents;
@@ -23,10 +24,15 @@ bp_status joint_trace_call(bp_ctx *c, const bp_graph_module *gm, const uint8_t *
                            uint32_t nout, joint *out);
 void joint_fini(joint *j);
 
-/* Forward: the primals -> outputs, then saved values. Backward: saved values, then tangents -> gradients. */
+/* Forward: the primals -> outputs, then saved values, then numbers. Backward: saved values, then tangents, then symbols
+ * -> gradients. Each has an environment of its own. A symbol that saved values and tangents do not show is a symint
+ * placeholder of the backward; nothing is saved for its size. */
 typedef struct {
     bp_graph_module *forward, *backward;
     uint32_t nsaved;          /* outputs of forward behind the graph's own; placeholders of backward before tangents */
+    uint32_t nsymbols, *symbols; /* placeholders of backward behind tangents: the joint graph's symbol, one each */
+    uint32_t nnumbers, *numbers; /* outputs of forward behind saved values: an unbacked symbol of the joint graph each, as
+                                  * an i64 tensor of no dimensions: those of `symbols`, and of tangents' types */
     uint64_t saved_bytes;     /* of values that are not primals with a parameter's or buffer's role */
     uint64_t recomputed_flops;
 } partition;

@@ -1,5 +1,6 @@
 /* Classes, costs, and the default set of saved values. */
 #include "host/grad/partitioner.h"
+#include "host/pass/pure.h"
 #include <string.h>
 
 /* -- facts of nodes ------------------------------------------------------------------------------------------------ */
@@ -20,16 +21,16 @@ bool partitioner_is_tensor(const graph_node *n)
     return s->nreturns == 1 && !s->returns[0].list && !(n->row->flags & OP_ITEM);
 }
 
-bool partitioner_runs_once(const graph_node *n)
+bool partitioner_runs_once(const partitioner *p, node_id id)
 {
-    return (partitioner_flags(n) & (OP_RANDOM | OP_EFFECT)) != 0;
+    return (partitioner_flags(partitioner_node(p, id)) & (OP_RANDOM | OP_EFFECT)) != 0 || node_makes_symbol(p->g, id);
 }
 
 bool partitioner_is_drawn(const partitioner *p, node_id id)
 {
     const graph_node *n = partitioner_node(p, id);
     bool part = is_getitem(n) && n->nargs && n->args[0].kind == BP_VALUE_NODE;
-    return partitioner_runs_once(part ? partitioner_node(p, n->args[0].v.node) : n);
+    return partitioner_runs_once(p, part ? n->args[0].v.node : id);
 }
 
 bool partitioner_is_view(const graph_node *n)
@@ -41,7 +42,7 @@ static uint64_t elements(const tensor_meta *m)
 {
     uint64_t n = 1;
     for (uint32_t d = 0; d < m->rank; d++)
-        n *= (uint64_t)(m->sizes[d].value > 0 ? m->sizes[d].value : 0);
+        n *= (uint64_t)(dim_hint(m->sizes[d]) > 0 ? dim_hint(m->sizes[d]) : 0);
     return n;
 }
 
@@ -86,9 +87,10 @@ static uint64_t products(const operands *o, const graph_node *n)
 {
     bool adds = o->count == 3 && !strncmp(n->row->id, "add", 3); /* addmm and kin: what is added comes first */
     const tensor_meta *a = o->count ? o->m[adds] : NULL, *b = o->count > 1 ? o->m[adds + 1] : NULL;
-    if (strstr(n->row->id, "conv") && b && b->rank && b->sizes[0].value > 0)
-        return elements(b) / (uint64_t)b->sizes[0].value;
-    return a && a->rank && a->sizes[a->rank - 1].value > 0 ? (uint64_t)a->sizes[a->rank - 1].value : 1;
+    int64_t rows = b && b->rank ? dim_hint(b->sizes[0]) : 0, last = a && a->rank ? dim_hint(a->sizes[a->rank - 1]) : 0;
+    if (strstr(n->row->id, "conv") && rows > 0)
+        return elements(b) / (uint64_t)rows;
+    return last > 0 ? (uint64_t)last : 1;
 }
 
 uint64_t partitioner_flops(const partitioner *p, node_id id)
@@ -145,7 +147,8 @@ static void find_needed(partitioner *p)
     for (uint32_t i = p->n; i-- > 0;) {
         node_id id = p->nodes[i];
         uint32_t once = OP_RANDOM | OP_EFFECT | OP_MAY_FAIL_ON_DATA;
-        if (partitioner_flags(partitioner_node(p, id)) & once && !(p->is[id] & PART_TANGENT))
+        const graph_node *n = partitioner_node(p, id);
+        if ((partitioner_flags(n) & once || node_makes_symbol(p->g, id)) && !(p->is[id] & PART_TANGENT))
             p->is[id] |= PART_FORWARD;
         if (p->is[id] & PART_FORWARD)
             graph_each_input(p->g, id, mark_forward, p);
@@ -218,7 +221,7 @@ bp_status partitioner_close(partitioner *p, uint8_t *needed)
             p->saved[id] = !(p->is[id] & PART_TANGENT);
         else if (partitioner_is_drawn(p, id) && partitioner_is_tensor(n))
             p->saved[id] = 1;
-        else if (partitioner_runs_once(n))
+        else if (partitioner_runs_once(p, id))
             return ctx_fail(p->c, BP_INTERNAL, "a partition of graph \"%s\" would run \"%s\" (%s) twice",
                             p->j->gm->name, n->name, n->target);
         else

@@ -38,8 +38,8 @@ static inline const graph_node *partitioner_node(const partitioner *p, node_id n
 static inline uint32_t partitioner_flags(const graph_node *n) { return n->row ? n->row->flags : 0; }
 /* Whether a node gives one tensor, which can be saved; not a list, not a number. */
 bool partitioner_is_tensor(const graph_node *n);
-/* Whether it must not be computed twice. */
-bool partitioner_runs_once(const graph_node *n);
+/* Whether it must not be computed twice: random numbers, effects, what tells a symbol. */
+bool partitioner_runs_once(const partitioner *p, node_id id);
 /* The same, or it is a part of what such a node gives. */
 bool partitioner_is_drawn(const partitioner *p, node_id id);
 bool partitioner_is_view(const graph_node *n);

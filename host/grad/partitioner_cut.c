@@ -142,7 +142,7 @@ static bool is_banned(cutter *k, node_id id)
     bool all = !o->aggressive_recomputation;
     if (n->op != BP_NODE_CALL_FUNCTION || p->tag[id] == PARTITION_TAG_RECOMPUTE)
         return false;
-    if (partitioner_runs_once(n) || p->tag[id] == PARTITION_TAG_SAVE)
+    if (partitioner_runs_once(p, id) || p->tag[id] == PARTITION_TAG_SAVE)
         return true;
     if (!n->row || partitioner_flags(n) & OP_ITEM || (o->recompute_views && partitioner_is_view(n)))
         return false;

@@ -369,6 +369,13 @@ static bp_status own_node(bp_ctx *c, tape_node *n, bp_tensor *const *inputs, bp_
     return c->diag.code;
 }
 
+void *tape_state_of(const bp_tensor *t, const tape_fn *fn)
+{
+    const tape_meta *m = tape_meta_get(t);
+    const tape_node *n = m ? m->node : NULL;
+    return n && n->kind == NODE_FN && n->u.own.fn == fn ? n->u.own.state : NULL;
+}
+
 bp_status tape_record(bp_ctx *c, const tape_fn *fn, void *state, bp_tensor *const *inputs, uint32_t ninputs,
                       bp_tensor *const *results, uint32_t nresults)
 {

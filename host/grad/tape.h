@@ -36,6 +36,8 @@ typedef struct {
  * gradients, are skipped. Inputs that are NULL or require no grad get no edge. Takes state over, also on failure. */
 bp_status tape_record(bp_ctx *c, const tape_fn *fn, void *state, bp_tensor *const *inputs, uint32_t ninputs,
                       bp_tensor *const *results, uint32_t nresults);
+/* The state of the node of kind `fn` that made t; NULL: something else did. Borrowed. */
+void *tape_state_of(const bp_tensor *t, const tape_fn *fn);
 
 /* -- backward -- */
 enum { TAPE_RETAIN = 1, TAPE_CREATE = 2, TAPE_ALLOW_UNUSED = 4 };

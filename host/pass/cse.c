@@ -55,7 +55,7 @@ static void merge(cse *k, node_id n, node_id first)
 static bp_status visit(bp_ctx *c, cse *k, node_id n)
 {
     const graph_node *node = graph_get(&k->gm->g, n);
-    if (!node_is_pure(node) || k->m.written[n])
+    if (!node_is_pure(node) || k->m.written[n] || node_makes_symbol(&k->gm->g, n))
         return BP_OK;
     buf text = {0};
     bool fresh = false;

@@ -534,6 +534,13 @@ static bool has_work(const bp_graph_module *gm, const decompose_options *o)
     return false;
 }
 
+/* What runs computes in the edited graph's environment: expressions of the one are those of the other. */
+static void share_symbols(const graph *g, graph *clone)
+{
+    sym_env_unref(clone->syms);
+    clone->syms = g->syms ? sym_env_ref(g->syms) : NULL;
+}
+
 bp_status pass_decompose(bp_ctx *c, bp_graph_module *gm, void *arg)
 {
     bp_graph_module from = *gm; /* its constants and name are borrowed */
@@ -541,6 +548,7 @@ bp_status pass_decompose(bp_ctx *c, bp_graph_module *gm, void *arg)
     if (!has_work(gm, arg))
         return BP_OK;
     TRY(graph_clone(c, &gm->g, &from.g));
+    share_symbols(&gm->g, &from.g);
     d.from = &from.g;
     scope_push(c);
     bp_status s = run_all(&d, &from);

@@ -1,8 +1,9 @@
 /* Constants: pure calls on constants alone are computed now.
  *
- * What is computed becomes a get_attr with data, up to a size. Calls without tensors (full, arange) are constants that
- * others may be computed from, and stay themselves: their target says more than their data. A value in the memory of an
- * output stays a call, since the caller may write what it gets; so does what touches memory that is written. */
+ * A call whose arguments hold a symbol is none. What is computed becomes a get_attr with data, up to a size. Calls
+ * without tensors (full, arange) are constants that others may be computed from, and stay themselves: their target says
+ * more than their data. A value in the memory of an output stays a call, since the caller may write what it gets; so
+ * does what touches memory that is written. */
 #include "host/op/run.h"
 #include "host/pass/pass.h"
 #include "host/pass/pure.h"
@@ -32,7 +33,7 @@ static bool small_enough(const graph_node *n)
 {
     double bytes = n->nmetas == 1 ? (double)dtype_size(n->metas[0].dtype) : LARGEST + 1.0;
     for (uint32_t d = 0; n->nmetas == 1 && d < n->metas[0].rank; d++)
-        bytes *= (double)n->metas[0].sizes[d].value;
+        bytes *= (double)dim_hint(n->metas[0].sizes[d]); /* all are constants, where the call is one */
     return bytes <= LARGEST;
 }
 
@@ -138,7 +139,9 @@ static bp_status visit(fold *f, node_id n)
     }
     inputs in = {f, true, 0};
     graph_each_input(&f->gm->g, n, see_input, &in);
-    if (!node_is_pure(node) || !one_tensor(node->row) || f->m.written[n] || !in.all || !small_enough(node))
+    if (node->symbolic || !node_is_pure(node) || !one_tensor(node->row) || f->m.written[n])
+        return BP_OK;
+    if (!in.all || !small_enough(node))
         return BP_OK;
     if (in.n && f->m.leaves[n])
         return BP_OK;

@@ -14,7 +14,9 @@ bp_status passes_run(bp_ctx *c, bp_graph_module *gm, const pass *passes, uint32_
 {
     for (uint32_t i = 0; i < n; i++) {
         uint32_t before = gm->g.live;
+        sym_scope outer = sym_push(gm->g.syms, c);
         bp_status s = passes[i].fn(c, gm, passes[i].arg);
+        sym_pop(outer);
         if (!s && verifies())
             s = graph_verify(c, gm);
         if (s) {

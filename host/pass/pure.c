@@ -38,6 +38,18 @@ bool node_is_pure(const graph_node *n)
     return n->op == BP_NODE_CALL_FUNCTION && node_may_go(n) && !(n->row && (n->row->flags & (OP_ITEM | OP_CUSTOM)));
 }
 
+bool node_makes_symbol(const graph *g, node_id n)
+{
+    if (!g->syms || graph_get(g, n)->op != BP_NODE_CALL_FUNCTION)
+        return false;
+    for (uint32_t k = 0; k < sym_symbol_count(g->syms); k++) {
+        const sym_symbol *s = sym_symbol_at(g->syms, k);
+        if (s->unbacked && s->source.at == n)
+            return true;
+    }
+    return false;
+}
+
 /* -- memory -------------------------------------------------------------------------------------------------------- */
 
 typedef struct { bp_ctx *c; memory_map *m; } mapping;

@@ -8,6 +8,9 @@
 bool node_is_pure(const graph_node *n);
 /* A call that may go when it is unused: pure, or a value of a tensor. */
 bool node_may_go(const graph_node *n);
+/* A call that tells an unbacked symbol: its number, or a size of its result. Where that symbol is used, the call stays,
+ * and is not computed twice. */
+bool node_makes_symbol(const graph *g, node_id n);
 
 /* The memory of each node's results, found by running the graph on fakes. */
 typedef struct {
