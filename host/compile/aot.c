@@ -8,11 +8,27 @@
 
 /* -- life ---------------------------------------------------------------------------------------------------------- */
 
-static void free_tangents(aot *a)
+static void free_tangents(aot_made *m)
 {
-    for (uint32_t i = 0; a->tangents && i < a->ntangents; i++)
-        free(a->tangents[i].sizes);
-    free(a->tangents);
+    for (uint32_t i = 0; m->tangents && i < m->ntangents; i++) {
+        free(m->tangents[i].meta.sizes);
+        sym_program_free(m->tangents[i].dims);
+    }
+    free(m->tangents);
+}
+
+static void drop_made(void *made)
+{
+    aot_made *m = made;
+    program_unref(m->forward);
+    program_unref(atomic_load(&m->backward));
+    gm_unref(m->backward_gm);
+    gm_unref(m->taped);
+    free_tangents(m);
+    free(m->symbols);
+    free(m->numbers);
+    pthread_mutex_destroy(&m->lock);
+    free(m);
 }
 
 aot *aot_ref(aot *a)
@@ -25,33 +41,10 @@ void aot_unref(aot *a)
 {
     if (!a || atomic_fetch_sub_explicit(&a->refs, 1, memory_order_acq_rel) != 1)
         return;
-    program_unref(a->forward);
-    program_unref(atomic_load(&a->backward));
-    gm_unref(a->backward_gm);
-    gm_unref(a->taped);
-    free_tangents(a);
-    free(a->tangent_of);
+    variants_free(a->made);
+    gm_unref(a->gm);
     free(a->needs);
-    pthread_mutex_destroy(&a->lock);
     free(a);
-}
-
-static aot *make(bp_ctx *c, const bp_graph_module *gm, backend *b, const uint8_t *needs)
-{
-    aot *a = calloc(1, sizeof *a);
-    uint32_t n = graph_placeholders(&gm->g, NULL, 0);
-    if (!a || !(a->needs = malloc((size_t)n + 1))) {
-        free(a);
-        ctx_nomem(c);
-        return NULL;
-    }
-    atomic_init(&a->refs, 1);
-    pthread_mutex_init(&a->lock, NULL);
-    memcpy(a->needs, needs, n);
-    a->ninputs = n;
-    a->noutputs = graph_output_count(&gm->g);
-    a->backend = b;
-    return a;
 }
 
 /* -- what the backward will be given ------------------------------------------------------------------------------- */
@@ -70,23 +63,52 @@ static bool copy_meta(const tensor_meta *from, tensor_meta *to)
     return true;
 }
 
-static bp_status keep_tangents(bp_ctx *c, aot *a, const joint *j)
+static bool keep_tangent(const sym_env *e, const tensor_meta *m, aot_tangent *t)
+{
+    if (!copy_meta(m, &t->meta))
+        return false;
+    if (!meta_is_constant(m) && !(t->dims = sym_compile(e, t->meta.sizes, 2 * m->rank)))
+        return false;
+    return true;
+}
+
+static bp_status keep_tangents(bp_ctx *c, aot_made *m, const joint *j)
 {
     uint32_t n = j->nprimals + j->ntangents;
     node_id *at = calloc(n + 1u, sizeof *at);
-    a->tangents = calloc(j->ntangents + 1u, sizeof *a->tangents);
-    a->tangent_of = calloc(j->ntangents + 1u, sizeof *a->tangent_of);
-    bool ok = at && a->tangents && a->tangent_of;
+    m->tangents = calloc(j->ntangents + 1u, sizeof *m->tangents);
+    bool ok = at && m->tangents;
     if (ok) {
         graph_placeholders(&j->gm->g, at, n);
-        a->ntangents = j->ntangents;
+        m->ntangents = j->ntangents;
     }
     for (uint32_t i = 0; ok && i < j->ntangents; i++) {
-        a->tangent_of[i] = j->tangent_of[i];
-        ok = copy_meta(graph_get(&j->gm->g, at[j->nprimals + i])->metas, &a->tangents[i]);
+        m->tangents[i].of = j->tangent_of[i];
+        ok = keep_tangent(j->gm->g.syms, graph_get(&j->gm->g, at[j->nprimals + i])->metas, &m->tangents[i]);
     }
     free(at);
     return ok ? BP_OK : ctx_nomem(c);
+}
+
+/* What was asked of the joint graph's environment, a copy, is a condition of what is made of the graph. What only data
+ * tell is checked by the forward. */
+static bp_status tell_conditions(bp_ctx *c, const sym_env *from, sym_env *to, uint32_t known)
+{
+    uint32_t n = to ? sym_symbol_count(to) : 0;
+    if (!from || !to || sym_fact_count(from) == known)
+        return BP_OK;
+    bp_dim *same = calloc((size_t)sym_symbol_count(from) + 1, sizeof *same);
+    if (!same)
+        return ctx_nomem(c);
+    for (uint32_t k = 0; k < n; k++)
+        same[k] = sym_dim_of(to, k);
+    for (uint32_t i = known; i < sym_fact_count(from) && ctx_ok(c); i++) {
+        const sym_fact *f = sym_fact_at(from, i);
+        if (!sym_is_unbacked(from, f->holds))
+            sym_assume(to, c, sym_import(to, c, from, f->holds, same), f->origin);
+    }
+    free(same);
+    return c->diag.code;
 }
 
 /* -- stages -------------------------------------------------------------------------------------------------------- */
@@ -102,14 +124,14 @@ static void log_graph(bp_ctx *c, const char *what, const bp_graph_module *gm)
 }
 
 /* Its operators run one by one under the tape. The program is compiled for what is told of it alone. */
-static bp_status run_taped(bp_ctx *c, aot *a, bp_graph_module *gm)
+static bp_status run_taped(bp_ctx *c, const aot *a, aot_made *m, bp_graph_module *gm)
 {
-    a->taped = gm_ref(gm);
-    return program_compile(c, gm, a->backend, &a->forward);
+    m->taped = gm_ref(gm);
+    return program_compile(c, gm, a->backend, &m->forward);
 }
 
 /* A graph with an operator that has no derivative here, or a number that only a run tells. */
-static bp_status not_ahead(bp_ctx *c, aot *a, bp_graph_module *gm)
+static bp_status not_ahead(bp_ctx *c, const aot *a, aot_made *m, bp_graph_module *gm)
 {
     if (c->diag.code != BP_UNIMPLEMENTED || config_int(c->rt, KEY_FALLBACK) == FALLBACK_ERROR)
         return c->diag.code;
@@ -117,7 +139,7 @@ static bp_status not_ahead(bp_ctx *c, aot *a, bp_graph_module *gm)
         log_warn(c->rt, "graph \"%s\" is not differentiated ahead of time: %s; its operators run under the tape",
                  gm->name, c->diag.message);
     diag_clear(&c->diag);
-    return run_taped(c, a, gm);
+    return run_taped(c, a, m, gm);
 }
 
 static const struct { const char *name; pass_fn fn; } PASSES[] = {
@@ -154,7 +176,23 @@ static bp_status simplify(bp_ctx *c, const aot *a, bp_graph_module *gm)
     return passes_run(c, gm, passes, how->decomposes ? 5 : 2);
 }
 
-static bp_status split(bp_ctx *c, aot *a, const joint *j)
+/* Takes the partition's lists over. */
+static bp_status keep_partition(bp_ctx *c, const aot *a, aot_made *m, partition *p)
+{
+    log_graph(c, "forward", p->forward);
+    log_graph(c, "backward", p->backward);
+    m->nsaved = p->nsaved;
+    m->nsymbols = p->nsymbols;
+    m->nnumbers = p->nnumbers;
+    m->symbols = p->symbols;
+    m->numbers = p->numbers;
+    p->symbols = p->numbers = NULL;
+    m->ngrads = graph_output_count(&p->backward->g);
+    m->backward_gm = gm_ref(p->backward);
+    return program_compile(c, p->forward, a->backend, &m->forward);
+}
+
+static bp_status split(bp_ctx *c, const aot *a, aot_made *m, const joint *j)
 {
     partition_options o = aot_config(c->rt);
     partition p;
@@ -162,59 +200,117 @@ static bp_status split(bp_ctx *c, aot *a, const joint *j)
         o.kind = backend_training_of(a->backend)->partition - 1;
     TRY(simplify(c, a, j->gm));
     log_graph(c, "joint", j->gm);
-    TRY(keep_tangents(c, a, j));
+    TRY(keep_tangents(c, m, j));
     TRY(joint_partition(c, j, &o, &p));
-    log_graph(c, "forward", p.forward);
-    log_graph(c, "backward", p.backward);
-    a->nsaved = p.nsaved;
-    a->ngrads = graph_output_count(&p.backward->g);
-    a->backward_gm = gm_ref(p.backward);
-    bp_status st = program_compile(c, p.forward, a->backend, &a->forward);
+    bp_status st = keep_partition(c, a, m, &p);
     partition_fini(&p);
     return st;
 }
 
-static bp_status compile(bp_ctx *c, aot *a, bp_graph_module *gm)
+static bp_status compile(bp_ctx *c, const aot *a, aot_made *m, bp_graph_module *gm)
 {
     joint j;
     TRY(run_first(c, a, gm));
     if (backend_training_of(a->backend)->tape)
-        return run_taped(c, a, gm);
+        return run_taped(c, a, m, gm);
+    uint32_t known = gm->g.syms ? sym_fact_count(gm->g.syms) : 0;
     if (joint_trace(c, gm, a->needs, &j) != BP_OK)
-        return not_ahead(c, a, gm);
-    bp_status st = j.ntangents ? split(c, a, &j) : run_taped(c, a, gm);
+        return not_ahead(c, a, m, gm);
+    bp_status st = j.ntangents ? split(c, a, m, &j) : run_taped(c, a, m, gm);
+    if (st == BP_OK)
+        st = tell_conditions(c, j.gm->g.syms, gm->g.syms, known);
     joint_fini(&j);
     return st;
 }
 
+static bp_status make_one(bp_ctx *c, void *arg, bp_graph_module *gm, void **payload)
+{
+    aot_made *m = calloc(1, sizeof *m);
+    if (!m)
+        return ctx_nomem(c);
+    pthread_mutex_init(&m->lock, NULL);
+    bp_status st = compile(c, arg, m, gm);
+    if (st == BP_OK)
+        *payload = m;
+    else
+        drop_made(m);
+    return st;
+}
+
+static const variant_kind WAYS = {make_one, drop_made};
+
+aot_made *aot_made_for(bp_ctx *c, aot *a, const int64_t *values, bool *limit)
+{
+    void *m = values ? variants_find(a->made, values) : NULL;
+    *limit = !m && variants_make(c, a->made, a, values, &m) == BP_OK && !m;
+    return m;
+}
+
+static aot *make(bp_ctx *c, bp_graph_module *gm, backend *b, const uint8_t *needs)
+{
+    aot *a = calloc(1, sizeof *a);
+    uint32_t n = graph_placeholders(&gm->g, NULL, 0);
+    if (!a || !(a->needs = malloc((size_t)n + 1))) {
+        free(a);
+        ctx_nomem(c);
+        return NULL;
+    }
+    atomic_init(&a->refs, 1);
+    memcpy(a->needs, needs, n);
+    a->ninputs = n;
+    a->noutputs = graph_output_count(&gm->g);
+    a->backend = b;
+    a->gm = gm_ref(gm);
+    if ((a->made = variants_new(c, gm, &WAYS)))
+        return a;
+    aot_unref(a);
+    return NULL;
+}
+
 bp_status aot_compile(bp_ctx *c, bp_graph_module *gm, backend *b, const uint8_t *needs, program **out, aot **training)
 {
+    bool limit;
     aot *a = make(c, gm, b, needs);
-    bp_status st = a ? compile(c, a, gm) : c->diag.code;
-    if (st != BP_OK) {
+    aot_made *m = a ? aot_made_for(c, a, NULL, &limit) : NULL;
+    if (!m) {
         aot_unref(a);
-        return st;
+        return ctx_ok(c) ? ctx_fail(c, BP_INTERNAL, "no way to train graph \"%s\" was made", gm->name) : c->diag.code;
     }
-    *out = program_ref(a->forward);
+    *out = program_ref(m->forward);
     *training = a;
     return BP_OK;
 }
 
 /* -- facts --------------------------------------------------------------------------------------------------------- */
 
-const bp_graph_module *aot_forward(const aot *a)
+static const aot_made *at(const aot *a, uint32_t i)
 {
-    return a->taped ? NULL : program_graph(a->forward);
+    return variants_at(a->made, i);
 }
 
-const bp_graph_module *aot_backward(const aot *a)
+uint32_t aot_count(const aot *a)
 {
-    return a->backward_gm;
+    return variants_count(a->made);
 }
 
-const program *aot_backward_program(const aot *a)
+const bp_graph_module *aot_forward(const aot *a, uint32_t i)
 {
-    return atomic_load_explicit(&a->backward, memory_order_acquire);
+    return at(a, i)->taped ? NULL : program_graph(at(a, i)->forward);
+}
+
+const bp_graph_module *aot_backward(const aot *a, uint32_t i)
+{
+    return at(a, i)->backward_gm;
+}
+
+const program *aot_backward_program(const aot *a, uint32_t i)
+{
+    return atomic_load_explicit(&at(a, i)->backward, memory_order_acquire);
+}
+
+void aot_print_conditions(const aot *a, uint32_t i, buf *out)
+{
+    variants_print_conditions(a->made, i, out);
 }
 
 partition_options aot_config(bp_runtime *rt)

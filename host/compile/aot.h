@@ -5,8 +5,9 @@
  *     run        the forward program; its results get a node of the tape that holds what the backward reads
  *
  * Each of both programs goes down the callable's chain on its own. On the host's plain eager backend, and where a graph
- * cannot be differentiated ahead of time, the segment's operators run under the tape instead. An aot is immutable but
- * for its backward program, counted, and may be run from several threads. */
+ * cannot be differentiated ahead of time, the segment's operators run under the tape instead. A graph with symbols is
+ * compiled for what its sizes were asked meanwhile; sizes that answer otherwise are compiled for once more. An aot is
+ * immutable but for that and its backward programs, counted, and may be run from several threads. */
 #ifndef HOST_COMPILE_AOT_H
 #define HOST_COMPILE_AOT_H
 #include "host/backend/program.h"
@@ -25,9 +26,15 @@ void aot_unref(aot *a);
  * otherwise than was compiled for. */
 bp_status aot_run(bp_ctx *c, aot *a, program_io *io, const uint8_t *written);
 
-/* The two graphs, borrowed; NULL: its operators run under the tape. */
-const bp_graph_module *aot_forward(const aot *a);
-const bp_graph_module *aot_backward(const aot *a);
-/* The backward's program; NULL: not used yet. */
-const program *aot_backward_program(const aot *a);
+/* t was given by an aot_run, and `written` is about to be written: what t's backward reads of that memory is copied
+ * now. */
+bp_status aot_keep_saved(bp_ctx *c, const bp_tensor *t, const bp_tensor *written);
+
+/* How often it was compiled, for other sizes; and of the i-th, 0 first: the two graphs, borrowed (NULL: its operators run
+ * under the tape); the backward's program (NULL: not used yet); what its sizes must satisfy ("": nothing). */
+uint32_t aot_count(const aot *a);
+const bp_graph_module *aot_forward(const aot *a, uint32_t i);
+const bp_graph_module *aot_backward(const aot *a, uint32_t i);
+const program *aot_backward_program(const aot *a, uint32_t i);
+void aot_print_conditions(const aot *a, uint32_t i, buf *out);
 #endif

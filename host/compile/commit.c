@@ -3,6 +3,7 @@
  * Everything that can fail comes first: outputs in memory of their own, sources that a write would change under us
  * copied aside. Then the writes, in order of inputs; nothing behind them can fail (C1.1). */
 #include "host/capture/tree.h"
+#include "host/compile/aot.h"
 #include "host/compile/callable.h"
 #include "host/grad/share.h"
 #include <stdlib.h>
@@ -75,11 +76,23 @@ static bp_status find_values(commit *m)
     return BP_OK;
 }
 
+/* A compiled segment is one node: its backward reads all that it saved, also of what eager execution would not come to.
+ * So what was saved before the writes is as it was. */
+static bp_status keep_saved(commit *m)
+{
+    const bindings *b = &m->k->vals;
+    for (uint32_t i = 0; i < b->nvalues; i++)
+        for (uint32_t j = 0; b->values[i].t && b->values[i].t->grad && j < m->end->end.nwrites; j++)
+            TRY(aot_keep_saved(m->k->c, b->values[i].t, bind_input(b, m->end->end.writes[j].source)));
+    return BP_OK;
+}
+
 /* Every source is read before the first write: one that lies in memory to be written is copied aside. */
 static bp_status prepare_writes(commit *m)
 {
     call *k = m->k;
     TRY(find_values(m));
+    TRY(keep_saved(m));
     for (uint32_t i = 0; i < m->end->end.nwrites; i++)
         for (uint32_t j = 0; j < m->end->end.nwrites; j++)
             if (share_memory(m->jobs[i].value, m->jobs[j].to)) {

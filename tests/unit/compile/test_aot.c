@@ -204,8 +204,35 @@ static void a_saved_value_that_was_written_since_is_an_error(void **state)
     bp_set_grad_enabled(f->c, on);
     backward(f, y, 0);
     assert_int_equal(bp_error(f->c), BP_FAILED_PRECONDITION);
-    assert_contains(bp_error_text(f->c), "saved for backward was written in place");
+    assert_contains(bp_error_text(f->c), "saved for backward was written in place: \"w\", f32[2]");
     bp_error_clear(f->c);
+    bp_callable_unref(g);
+}
+
+/* Its first segment saves b, which its second one writes. */
+static void saves_and_writes(bp_ctx *c, bp_frame *f)
+{
+    bp_tensor *x = bp_arg(f, 0, "x"), *b = bp_arg(f, 1, "b"), *y = bp_mul(c, x, b), *z = bp_exp(c, x);
+    if (bp_is_true(c, bp_gt(c, bp_sum(c, z), 0)))
+        bp_add_inplace(c, b, 1);
+    bp_return(f, y);
+    bp_return(f, z);
+}
+
+static void what_a_later_segment_writes_is_as_it_was_for_the_backward(void **state)
+{
+    fixture *f = *state;
+    bp_callable *g = compile_noting(f, saves_and_writes);
+    for (int i = 0; i < 2; i++) {
+        bp_tensor *x = leaf(f, 0, 1), *b = FLOATS(f, 2, 3);
+        bp_outputs out = CALL(f, g, x, b);
+        assert_string_equal(bp_error_text(f->c), "");
+        EXPECT_FLOATS(f, b, 3, 4);
+        backward(f, out.at[1], 0); /* eagerly b plays no part here */
+        assert_string_equal(bp_error_text(f->c), "");
+        expect_near(f, bp_tensor_grad(f->c, x), 1, expf(1));
+    }
+    assert_int_equal(stats(f, g).eager_calls, 0);
     bp_callable_unref(g);
 }
 
@@ -359,6 +386,7 @@ int main(void)
         T(there_is_no_second_derivative),
         T(F032_what_was_saved_is_freed_behind_backward),
         T(a_saved_value_that_was_written_since_is_an_error),
+        T(what_a_later_segment_writes_is_as_it_was_for_the_backward),
         T(an_output_without_a_gradient_counts_as_zeros),
         T(a_gradient_that_is_laid_out_otherwise_is_copied),
         T(a_gradient_of_another_shape_is_refused),
