@@ -1,6 +1,7 @@
 /* Flattening nested values, and building them again from their spec. */
 #include "host/capture/tree.h"
 #include "host/graph/lex.h"
+#include "sdk/base/map.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,6 +68,26 @@ static bp_status add_leaf(flattener *x, const bp_value *v)
 
 static bp_status add(flattener *x, const bp_value *v);
 
+/* The keys of a map are different strings. */
+static bp_status check_keys(flattener *x, const bp_value *v)
+{
+    map seen = {0};
+    bp_status st = BP_OK;
+    for (uint32_t i = 0; i < v->count && st == BP_OK; i += 2) {
+        const bp_value *key = &v->v.items[i];
+        bool fresh = false;
+        if (key->kind != BP_VALUE_STRING || !key->v.str)
+            st = wrong(x, "is a map with a key that is no string");
+        else if (!map_put(&seen, str_of(key->v.str), &fresh))
+            st = ctx_nomem(x->c);
+        else if (!fresh)
+            st = ctx_fail(x->c, BP_INVALID_ARGUMENT, "\"%s\" is a map with two values of the key \"%s\"", buf_text(&x->path),
+                          key->v.str);
+    }
+    map_fini(&seen);
+    return st;
+}
+
 static bp_status add_items(flattener *x, const bp_value *v)
 {
     bool is_map = v->kind == BP_VALUE_MAP;
@@ -76,10 +97,10 @@ static bp_status add_items(flattener *x, const bp_value *v)
         return wrong(x, "has items that are NULL");
     if (v->count % each)
         return wrong(x, "is a map with an odd number of items: expected a key and a value each");
+    if (is_map)
+        TRY(check_keys(x, v));
     for (uint32_t i = 0; i < v->count; i += each) {
         const bp_value *key = &v->v.items[i];
-        if (is_map && (key->kind != BP_VALUE_STRING || !key->v.str))
-            return wrong(x, "is a map with a key that is no string");
         buf_puts(&x->to->spec, i ? ", " : "");
         if (is_map) {
             put_key(&x->to->spec, key->v.str);

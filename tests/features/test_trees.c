@@ -255,6 +255,8 @@ static void F036_bad_trees_are_errors_that_name_the_place(void **state)
     expect_error(w, bp_call_tree(w->c, g, &x, &out), "neither a list nor a map");
     expect_error(w, bp_call_tree(w->c, g, &MAP(KEY("x")), &out), "odd number of items");
     expect_error(w, bp_call_tree(w->c, g, &MAP(bp_arg_of_int(1), x), &out), "a key that is no string");
+    expect_error(w, bp_call_tree(w->c, g, &LIST(MAP(KEY("a"), x, KEY("b"), x, KEY("a"), x)), &out),
+                 "\"in[0]\" is a map with two values of the key \"a\"");
     expect_error(w, bp_call_tree(w->c, g, &LIST(x, MAP(KEY("a"), hole)), &out), "\"in[1].a\" is NULL");
     expect_error(w, bp_call_tree(w->c, g, &LIST(few), &out), "\"in[0]\" has items that are NULL");
     expect_error(w, bp_call_tree(w->c, g, NULL, &out), "list of arguments is NULL");
