@@ -15,6 +15,7 @@ unit_tests += %D%/unit/capture/test_outcome
 unit_tests += %D%/unit/capture/test_trace
 unit_tests += %D%/unit/compile/test_aot
 unit_tests += %D%/unit/compile/test_aot_api
+unit_tests += %D%/unit/compile/test_aot_symbolic
 unit_tests += %D%/unit/compile/test_aot_cases
 tests_unit_compile_test_aot_cases_SOURCES = %D%/unit/compile/test_aot_cases.c %D%/unit/compile/aot_cases.h
 unit_tests += %D%/unit/compile/test_breaks
