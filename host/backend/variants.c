@@ -239,8 +239,10 @@ static bp_status set_hints(bp_ctx *c, graph *g, const int64_t *values)
     return st;
 }
 
-static bp_graph_module *copy_for(bp_ctx *c, const bp_graph_module *from, const int64_t *values)
+static bp_graph_module *copy_for(bp_ctx *c, bp_graph_module *from, const int64_t *values)
 {
+    if (!from->g.syms)
+        return gm_ref(from); /* one payload serves, and the graph is its */
     bp_graph_module *to = gm_clone(c, from);
     if (to)
         to->host = from->host;
@@ -256,7 +258,7 @@ static bp_graph_module *copy_for(bp_ctx *c, const bp_graph_module *from, const i
 static bp_status keep_conditions(bp_ctx *c, variant *x, uint32_t first)
 {
     sym_env *e = x->gm->g.syms;
-    uint32_t n = sym_fact_count(e);
+    uint32_t n = e ? sym_fact_count(e) : 0;
     x->asked = calloc(n - first + 1u, sizeof *x->asked);
     if (!x->asked)
         return ctx_nomem(c);
@@ -287,7 +289,7 @@ static bp_status assume(bp_ctx *c, const variants *v, const predicate *p, sym_en
 
 static bp_status fill_variant(bp_ctx *c, variants *v, void *arg, const predicate *p, variant *x)
 {
-    uint32_t first = sym_fact_count(x->gm->g.syms);
+    uint32_t first = x->gm->g.syms ? sym_fact_count(x->gm->g.syms) : 0;
     sym_scope former = sym_push(x->gm->g.syms, c);
     bp_status st = p ? assume(c, v, p, x->gm->g.syms) : BP_OK;
     st = st ? st : v->kind->make(c, arg, x->gm, &x->payload);
