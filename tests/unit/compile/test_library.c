@@ -500,6 +500,52 @@ static void c14_fake_ctx(void **state)
     bp_custom_op_remove(f->c, "mylib::positive");
 }
 
+static void sizes_that_change_compile_once_more(void **state)
+{
+    fixture *f = *state;
+    int calls = 0;
+    mylib_define(f->c, &calls);
+    bp_callable *g = COMPILE(f, around);
+    for (int64_t n = 2; n < 12; n++) {
+        bp_tensor *y = CALL(f, g, bp_ones(f->c, ((bp_dims){(bp_dim[]){bp_dim_of(n)}, 1, 1}))).at[0];
+        assert_int_equal(bp_tensor_numel(y), n);
+        assert_true(at(f, y, n - 1) == 4);
+    }
+    assert_int_equal(stats(f, g).entries, 2);
+    assert_int_equal(calls, 10);
+    bp_callable_unref(g);
+    bp_custom_op_remove(f->c, "mylib::my_op");
+}
+
+static void rows_of(bp_ctx *c, bp_op_call *k)
+{
+    bp_dim n[2] = {bp_op_dim(k, 1), bp_size(c, bp_op_tensor(k, 0), 0)};
+    bp_op_return(c, k, bp_clone(c, bp_expand(c, bp_op_tensor(k, 0), ((bp_dims){n, 2, 1}))));
+}
+
+static void repeats(bp_ctx *c, bp_frame *f)
+{
+    bp_tensor *x = bp_arg(f, 0, "x");
+    bp_dim twice = bp_dim_mul(c, bp_size(c, x, 0), bp_dim_of(2));
+    bp_return(f, bp_add(c, bp_call_op1(c, "mylib::rows", x, twice), 1));
+}
+
+static void a_size_is_an_argument_that_stays_symbolic(void **state)
+{
+    fixture *f = *state;
+    defined(f, "mylib::rows", "(Tensor x, SymInt n) -> Tensor", "", rows_of);
+    bp_register_fake(f->c, NULL, "mylib::rows", rows_of, NULL, 0);
+    bp_callable *g = COMPILE(f, repeats);
+    for (int64_t n = 2; n < 8; n++) {
+        bp_tensor *y = CALL(f, g, bp_ones(f->c, ((bp_dims){(bp_dim[]){bp_dim_of(n)}, 1, 1}))).at[0];
+        assert_int_equal(bp_tensor_size(y, 0), 2 * n);
+        assert_int_equal(bp_tensor_size(y, 1), n);
+    }
+    assert_int_equal(stats(f, g).entries, 2);
+    bp_callable_unref(g);
+    bp_custom_op_remove(f->c, "mylib::rows");
+}
+
 /* -- graphs -------------------------------------------------------------------------------------------------------- */
 
 static void graphs_of_custom_operators_are_read_printed_and_run(void **state)
@@ -564,6 +610,8 @@ int main(void)
         T(compiled_gradients_are_those_of_eager),
         T(c14_autocast),
         T(c14_fake_ctx),
+        T(sizes_that_change_compile_once_more),
+        T(a_size_is_an_argument_that_stays_symbolic),
         T(graphs_of_custom_operators_are_read_printed_and_run),
         T(compiled_code_outlives_its_operator),
     };

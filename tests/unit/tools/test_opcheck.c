@@ -142,6 +142,11 @@ static void fake_of_two(bp_ctx *c, bp_op_call *k)
     bp_op_return(c, k, bp_empty(c, BP_DIMS(2, 3)));
     bp_op_return(c, k, bp_empty(c, BP_DIMS(2, 3)));
 }
+static void fake_bounded(bp_ctx *c, bp_op_call *k)
+{
+    bp_dim n[2] = {bp_dim_of(2), bp_new_dynamic_size(c, k, 0, 2)};
+    bp_op_return(c, k, bp_empty(c, ((bp_dims){n, 2, 1})));
+}
 static void doubles(bp_ctx *c, bp_op_call *k) { bp_op_return(c, k, bp_mul(c, bp_op_tensor(k, 0), 2)); }
 
 static void a_wrong_fake_fails_test_faketensor(void **state)
@@ -152,6 +157,7 @@ static void a_wrong_fake_fails_test_faketensor(void **state)
         {fake_of_five, "got f32[5], expected f32[2, 3]"},
         {fake_in_double, "got f64[2, 3], expected f32[2, 3]"},
         {fake_turned, "got f32[2, 3; 1, 2], expected f32[2, 3; 3, 1]"},
+        {fake_bounded, "size 1 of result 0 is 3, and the fake says 0 to 2"},
         {fake_of_two, "its fake gave 2 results, and its schema says 1"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
