@@ -10,3 +10,4 @@ libhost_la_SOURCES += \
 libexec_PROGRAMS += backplane-probe
 backplane_probe_SOURCES = %D%/probe_main.c
 backplane_probe_LDADD =
+libhost_la_SOURCES += %D%/service_op.c

@@ -28,6 +28,13 @@ AT(bp_dim, value, 0);
 AT(bp_dim, sym, 8);
 AT(bp_dim, zero, 12);
 
+SIZE(bp_operator_def, 56);
+AT(bp_operator_def, name, 8);
+AT(bp_operator_def, schema, 16);
+AT(bp_operator_def, mutates_args, 24);
+AT(bp_operator_def, kernel, 32);
+AT(bp_operator_def, fake, 40);
+AT(bp_operator_def, arg, 48);
 SIZE(bp_symbol, 56);
 AT(bp_symbol, flags, 4);
 AT(bp_symbol, name, 8);

@@ -49,6 +49,7 @@ struct custom {
 /* What one call runs. */
 struct bp_op_call {
     const bp_host *host;            /* first: of a plugin's operator; else NULL */
+    bp_ctx *c;                      /* of a plugin's operator */
     const custom *of;
     const schema *schema;
     const bp_value *args;

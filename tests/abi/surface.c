@@ -9,6 +9,7 @@
 SHOW(bp_host);
 SHOW(bp_backend_info);
 SHOW(bp_option_row);
+SHOW(bp_operator_def);
 SHOW(bp_view);
 SHOW(bp_value);
 SHOW(bp_dim);

@@ -1,9 +1,9 @@
 # What tests/features.def promises, each row shown by functions that bear its id, through the public headers.
-feature_plugins = %D%/plugins/named_otherwise.so %D%/plugins/once.so tests/vendor/composer.so tests/vendor/hello.so
+feature_plugins = %D%/plugins/defines.so %D%/plugins/named_otherwise.so %D%/plugins/once.so tests/vendor/composer.so tests/vendor/hello.so
 check_DATA += $(feature_plugins)
 CLEANFILES += $(feature_plugins)
 $(feature_plugins): $(bad_headers)
-EXTRA_DIST += %D%/plugins/named_otherwise.c %D%/plugins/once.c
+EXTRA_DIST += %D%/plugins/defines.c %D%/plugins/named_otherwise.c %D%/plugins/once.c
 
 unit_tests += %D%/test_backends %D%/test_calls %D%/test_functions %D%/test_operators %D%/test_registry %D%/test_training
 unit_tests += %D%/test_backends %D%/test_calls %D%/test_functions %D%/test_operators %D%/test_registry %D%/test_trees

@@ -8,6 +8,8 @@ static int begin(void **state)
 {
     (void)state;
     w = world_open("[backend onednn-cpu]\nlibrary = @plugins@/backplane-onednn.so\n"
+                   "[backend defines]\nlibrary = @feature@/defines.so\n"
+                   "[backend own]\nlibrary = @plugins@/backplane-compose.so\nopt.chain = defines, eager\n"
                    "[backend chain]\nlibrary = @plugins@/backplane-compose.so\nopt.chain = ?onednn-cpu, eager\n");
     return 0;
 }
@@ -137,6 +139,31 @@ static void F046_its_neighbours_still_fuse(void **state)
     bp_custom_op_remove(w->c, "mylib::my_op");
 }
 
+static void scaled(bp_ctx *c, bp_frame *f)
+{
+    bp_return(f, bp_neg(c, bp_call_op1(c, "vendor::scale", bp_neg(c, bp_arg(f, 0, "x")), 3.0)));
+}
+
+static void F045_a_plugin_defines_its_own_and_takes_it(void **state)
+{
+    (void)state;
+    buf told = {0};
+    bp_callable *g = bp_compile(w->c, scaled, &(bp_compile_options){.backend = "own", .fullgraph = 1});
+    world_ok(w, bp_error(w->c));
+    for (int i = 0; i < 2; i++) {
+        bp_tensor *x = pair(1, 2);
+        expect_pair(bp_call1(w->c, g, 1, &x), 3, 6);
+    }
+    world_ok(w, bp_print_assignment(w->c, g, (bp_write_fn)buf_add, &told));
+    assert_contains(buf_text(&told), "(vendor.scale.default) -> defines -> ");
+    assert_int_equal(count(buf_text(&told), "(aten.neg.default) -> eager -> "), 2);
+    assert_null(bp_call_op1(w->c, "vendor::scale", bp_to(w->c, pair(1, 2), BP_F64), 2.0));
+    expect_error(BP_INVALID_ARGUMENT, "vendor::scale: float32 is wanted");
+    bp_callable_unref(g);
+    buf_fini(&told);
+    bp_custom_op_remove(w->c, "vendor::scale");
+}
+
 static void F048_reserved_namespaces_and_other_names_are_refused(void **state)
 {
     (void)state;
@@ -259,6 +286,7 @@ int main(void)
         T(F045_a_library_defines_and_a_fragment_adds),
         T(F046_a_captured_function_holds_it_as_one_node),
         T(F046_its_neighbours_still_fuse),
+        T(F045_a_plugin_defines_its_own_and_takes_it),
         T(F048_reserved_namespaces_and_other_names_are_refused),
         T(F049_what_it_writes_is_functional_and_written_back),
         T(F049_a_hidden_write_is_found_by_opcheck),

@@ -25,7 +25,6 @@ BP_EXTERN_C_BEGIN
 
 typedef struct bp_library bp_library;   /* what one part of a program has registered */
 typedef struct bp_op bp_op;             /* an operator; lives as long as the process */
-typedef struct bp_op_call bp_op_call;   /* one call, as a kernel, a fake or a setup function sees it */
 typedef struct bp_op_grad bp_op_grad;   /* what the forward kept for the backward, and the gradients of one call */
 
 /* A kernel or a fake: reads its arguments and gives its results with bp_op_return. A kernel sees real tensors and runs

@@ -127,6 +127,15 @@ BP_PRINTF(3, 4) static inline bp_status bp_run_fail(bp_run *r, bp_status code, c
     return bp_run_fail_text(r, code, text_, len_);
 }
 
+#if BP_API >= 2
+/* For the kernel or fake of an operator: says why it fails; returns code. */
+BP_PRINTF(3, 4) static inline bp_status bp_call_fail(bp_op_call *k, bp_status code, const char *fmt, ...)
+{
+    BP_FORMAT_TEXT_(fmt);
+    return bp_call_fail_text(k, code, text_, len_);
+}
+#endif
+
 /* Logs a line under the plugin's name; never write to stdout or stderr yourself. level: BP_LOG_*. */
 BP_PRINTF(3, 4) static inline void bp_log_message(const bp_host *host, int32_t level, const char *fmt, ...)
 {

@@ -157,6 +157,24 @@ typedef struct bp_run bp_run;
 typedef struct bp_compiled bp_compiled;
 typedef struct bp_sink_ bp_sink_t;
 
+/* One call of a custom operator, as its kernel or fake sees it. Of an operator that a plugin defined its first word is
+ * `const bp_host *`. */
+typedef struct bp_op_call bp_op_call;
+/* A plugin's kernel or fake: reads arguments (bp_call_view, bp_call_value) and makes its results with bp_call_result,
+ * in order. Returns 0, or a code after bp_call_fail said why. */
+typedef bp_status (*bp_operator_fn)(bp_op_call *k, void *arg);
+/* What bp_define_operator defines. Texts are copied; the functions and arg live as long as the process. */
+typedef struct {
+    uint32_t size;             /* sizeof, by the caller */
+    uint32_t flags;            /* 0 */
+    const char *name;          /* "vendor::my_op" */
+    const char *schema;        /* "(Tensor x, float alpha) -> Tensor": results are tensors */
+    const char *mutates_args;  /* the arguments that the schema marks as written, by commas; NULL: none */
+    bp_operator_fn kernel;     /* on CPU tensors */
+    bp_operator_fn fake;       /* the same without data: views have none. NULL: such calls are no part of graphs */
+    void *arg;
+} bp_operator_def;
+
 /* The function of a compiled object. Returns 0, or a code after bp_run_fail said why. state is the plugin's. */
 typedef bp_status (*bp_run_fn)(void *state, bp_run *r);
 typedef void (*bp_destroy_fn)(void *state);

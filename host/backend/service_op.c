@@ -1,0 +1,136 @@
+/* Services on custom operators: a plugin defines them, and its kernels and fakes see views of what they are called on.
+ *
+ * What a plugin has defined is kept by name for as long as the process lives, as the plugin is; its init hook may
+ * define the same again at every resolution. */
+#include "host/backend/service.h"
+#include "host/backend/text.h"
+#include "host/op/library.h"
+#include "sdk/base/map.h"
+#include <string.h>
+
+typedef struct { const bp_host *host; bp_operator_fn kernel, fake; void *arg; } defined;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static map definitions; /* name -> defined * */
+
+/* -- calls --------------------------------------------------------------------------------------------------------- */
+
+static void call_plugin(bp_ctx *c, bp_op_call *k, const defined *d, bp_operator_fn fn)
+{
+    k->host = d->host;
+    k->c = c;
+    bp_status st = fn(k, d->arg);
+    if (st != BP_OK && ctx_ok(c))
+        bp_op_fail(c, k, st, "its %s failed without a reason", k->fake ? "fake" : "kernel");
+}
+
+static void run_kernel(bp_ctx *c, bp_op_call *k)
+{
+    const defined *d = bp_op_user(k);
+    call_plugin(c, k, d, d->kernel);
+}
+
+static void run_fake(bp_ctx *c, bp_op_call *k)
+{
+    const defined *d = bp_op_user(k);
+    call_plugin(c, k, d, d->fake);
+}
+
+bp_status service_call_view(const bp_op_call *k, uint32_t arg, uint32_t index, bp_view *out)
+{
+    const bp_tensor *t = k && out ? bp_op_list_tensor(k, arg, index) : NULL;
+    if (!t)
+        return k && out && bp_op_arg(k, arg) ? BP_NOT_FOUND : BP_INVALID_ARGUMENT;
+    tensor_get_view(t, out);
+    return BP_OK;
+}
+
+bp_status service_call_value(const bp_op_call *k, uint32_t arg, bp_value *out)
+{
+    const bp_value *v = out ? bp_op_arg(k, arg) : NULL;
+    if (!v || bp_op_list_tensor(k, arg, 0))
+        return BP_INVALID_ARGUMENT;
+    *out = *v;
+    return BP_OK;
+}
+
+static bp_tensor *make_result(bp_op_call *k, bp_dtype dtype, uint32_t rank, const bp_dim *sizes)
+{
+    bp_ctx *c = k->c;
+    bp_dim strides[TENSOR_MAX_RANK];
+    tensor_meta m = {.dtype = dtype, .device = {BP_CPU, 0}, .rank = rank, .sizes = (bp_dim *)(uintptr_t)sizes,
+                     .strides = strides};
+    layout_contiguous(c, rank, sizes, strides);
+    if (!ctx_ok(c))
+        return NULL;
+    return scope_own(c, k->fake ? tensor_new_fake(c, &m) : tensor_new(c, &m));
+}
+
+static bool is_size(bp_dim d)
+{
+    return !dim_is_const(d) || d.value >= 0;
+}
+
+bp_status service_call_result(bp_op_call *k, int32_t dtype, uint32_t rank, const bp_dim *sizes, bp_view *out)
+{
+    bool right = k && out && dtype > BP_DTYPE_UNSET && dtype < BP_DTYPE_END && rank <= TENSOR_MAX_RANK &&
+                 (sizes || !rank);
+    for (uint32_t d = 0; right && d < rank; d++)
+        right = is_size(sizes[d]);
+    if (!right)
+        return BP_INVALID_ARGUMENT;
+    bp_tensor *t = make_result(k, dtype, rank, sizes);
+    bp_op_return(k->c, k, t);
+    if (!ctx_ok(k->c))
+        return k->c->diag.code;
+    tensor_get_view(t, out);
+    return BP_OK;
+}
+
+bp_status service_call_fail_text(bp_op_call *k, bp_status code, const char *text, size_t n)
+{
+    char said[600];
+    if (!k)
+        return BP_INVALID_ARGUMENT;
+    bp_op_fail(k->c, k, code ? code : BP_UNKNOWN, "%s", plugin_text(said, sizeof said, text, n));
+    return code ? code : BP_UNKNOWN;
+}
+
+/* -- definitions --------------------------------------------------------------------------------------------------- */
+
+static defined *keep(const bp_host *host, const bp_operator_def *def)
+{
+    pthread_mutex_lock(&lock);
+    map_value *v = map_put(&definitions, str_of(def->name), NULL);
+    defined *d = v ? v->p ? v->p : calloc(1, sizeof *d) : NULL;
+    if (d) {
+        *d = (defined){host, def->kernel, def->fake, def->arg};
+        v->p = d;
+    }
+    pthread_mutex_unlock(&lock);
+    return d;
+}
+
+static bp_status define(bp_ctx *c, const bp_operator_def *def, defined *d)
+{
+    bp_custom_op_options o = {.schema = def->schema, .mutates_args = def->mutates_args ? def->mutates_args : "",
+                              .device_types = "cpu", .kernel = run_kernel, .arg = d};
+    if (bp_custom_op_at(c, def->name, &o, sizeof o, NULL, 0) && def->fake)
+        bp_register_fake(c, NULL, def->name, run_fake, d, 1);
+    return c->diag.code;
+}
+
+bp_status service_define_operator(const bp_host *host, const bp_operator_def *def)
+{
+    bool right = host && def && def->size >= sizeof *def && def->name && def->schema && def->kernel;
+    backend *b = right ? service_backend(host) : NULL;
+    defined *d = b ? keep(host, def) : NULL;
+    bp_ctx *c = d ? bp_ctx_new(b->room->rt) : NULL;
+    if (!c)
+        return right ? BP_RESOURCE_EXHAUSTED : BP_INVALID_ARGUMENT;
+    bp_status st = define(c, def, d);
+    if (st != BP_OK && !b->said[0])
+        plugin_text(b->said, sizeof b->said, bp_error_message(c), strlen(bp_error_message(c)));
+    bp_ctx_destroy(c);
+    return st;
+}
