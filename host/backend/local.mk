@@ -4,7 +4,8 @@ libhost_la_SOURCES += \
 	%D%/elf.h %D%/elf.c %D%/policy.h %D%/policy.c %D%/probe.h %D%/probe.c %D%/probe_store.c %D%/load.c \
 	%D%/compiled.h %D%/compiled.c %D%/service.h %D%/service.c %D%/service_graph.c %D%/service_run.c \
 	%D%/chain.h %D%/chain.c %D%/view.c %D%/plan.h %D%/assign.c %D%/cut.c %D%/program.c %D%/program_run.c \
-	%D%/program_print.c %D%/variants.h %D%/variants.c %D%/sizes.c %D%/program_dynamic.c %D%/dims.h %D%/dims.c %D%/text.h %D%/text.c %D%/watch.h %D%/watch.c %D%/verify.h %D%/verify.c %D%/blame.c
+	%D%/program_print.c %D%/variants.h %D%/variants.c %D%/sizes.c %D%/program_dynamic.c \
+	%D%/dims.h %D%/dims.c %D%/text.h %D%/text.c %D%/watch.h %D%/watch.c %D%/verify.h %D%/verify.c %D%/blame.c
 
 # Loads a plugin for the first time, in a process of its own.
 libexec_PROGRAMS += backplane-probe

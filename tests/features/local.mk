@@ -1,5 +1,6 @@
 # What tests/features.def promises, each row shown by functions that bear its id, through the public headers.
-feature_plugins = %D%/plugins/defines.so %D%/plugins/named_otherwise.so %D%/plugins/once.so tests/vendor/composer.so tests/vendor/hello.so
+feature_plugins = %D%/plugins/defines.so %D%/plugins/named_otherwise.so %D%/plugins/once.so \
+	tests/vendor/composer.so tests/vendor/hello.so
 check_DATA += $(feature_plugins)
 CLEANFILES += $(feature_plugins)
 $(feature_plugins): $(bad_headers)

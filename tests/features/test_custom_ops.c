@@ -9,7 +9,6 @@ static int begin(void **state)
     (void)state;
     w = world_open("[backend onednn-cpu]\nlibrary = @plugins@/backplane-onednn.so\n"
                    "[backend defines]\nlibrary = @feature@/defines.so\n"
-                   "[backend own]\nlibrary = @plugins@/backplane-compose.so\nopt.chain = defines, eager\n"
                    "[backend chain]\nlibrary = @plugins@/backplane-compose.so\nopt.chain = ?onednn-cpu, eager\n");
     return 0;
 }
@@ -148,7 +147,7 @@ static void F045_a_plugin_defines_its_own_and_takes_it(void **state)
 {
     (void)state;
     buf told = {0};
-    bp_callable *g = bp_compile(w->c, scaled, &(bp_compile_options){.backend = "own", .fullgraph = 1});
+    bp_callable *g = bp_compile(w->c, scaled, &(bp_compile_options){.backend = "defines", .fullgraph = 1});
     world_ok(w, bp_error(w->c));
     for (int i = 0; i < 2; i++) {
         bp_tensor *x = pair(1, 2);

@@ -169,8 +169,8 @@ typedef struct {
  * is marked, aliases nothing else), that gradients can flow where some are asked for, that its fake is as its kernel,
  * and that it gives compiled, with dynamic sizes, what it gives eagerly, gradients too. args: as in bp_call_op; tensors
  * that require grad are differentiated by. options: NULL: the defaults. Returns BP_OK when every check has passed, or
- * was told to `each`. errors: INVALID_ARGUMENT: an unknown check, or one of atol and rtol alone; the first failure, with
- * raise_exception. */
+ * was told to `each`. errors: INVALID_ARGUMENT: an unknown check, or one of atol and rtol alone; the first failure,
+ * with raise_exception. */
 BP_EXPORT bp_status bp_opcheck_at(bp_ctx *c, const char *op, const bp_args *args, const bp_opcheck_options *options,
                                   size_t options_size);
 #define bp_opcheck(c, op, args, ...)     bp_opcheck_at((c), (op), (args), __VA_ARGS__, sizeof(bp_opcheck_options))

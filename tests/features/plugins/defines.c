@@ -58,5 +58,4 @@ BP_EXPORT bp_compiled *compile(bp_graph_module *gm, const bp_inputs *inputs)
     return bp_forward(gm);
 }
 
-
 BP_EXPORT const bp_backend_info backend_info = {.size = sizeof(bp_backend_info), .supports = supports};

@@ -500,6 +500,28 @@ static void c14_fake_ctx(void **state)
     bp_custom_op_remove(f->c, "mylib::positive");
 }
 
+static void sizes_that_data_tell_are_captured(void **state)
+{
+    fixture *f = *state;
+    defined(f, "mylib::positive", "(Tensor x) -> Tensor", "", positive);
+    bp_register_fake(f->c, NULL, "mylib::positive", positive_fake, NULL, 0);
+    bp_set_config(f->c, "capture_dynamic_output_shape_ops", "yes");
+    bp_callable *g = bp_compile(f->c, picks, &(bp_compile_options){.backend_fn = table_backend, .fullgraph = 1});
+    for (int i = 0; i < 2; i++) {
+        EXPECT_FLOATS(f, CALL(f, g, FLOATS(f, 1, -1, 2)).at[0], 3, 5);
+        EXPECT_FLOATS(f, CALL(f, g, FLOATS(f, -1, -1, 2)).at[0], 5);
+    }
+    assert_int_equal(stats(f, g).graphs, 1);
+    assert_int_equal(stats(f, g).steps + stats(f, g).break_sites + stats(f, g).eager_calls, 0);
+    bp_callable_unref(g);
+    const int64_t few[2] = {0, 1}; /* what a fake promises is checked in each run */
+    bp_register_fake(f->c, NULL, "mylib::positive", positive_fake, (void *)(uintptr_t)few, 1);
+    g = bp_compile(f->c, picks, &(bp_compile_options){.backend_fn = table_backend, .fullgraph = 1});
+    EXPECT_FLOATS(f, CALL(f, g, FLOATS(f, -1, -1, 2)).at[0], 5);
+    bp_callable_unref(g);
+    bp_custom_op_remove(f->c, "mylib::positive");
+}
+
 static void sizes_that_change_compile_once_more(void **state)
 {
     fixture *f = *state;
@@ -610,6 +632,7 @@ int main(void)
         T(compiled_gradients_are_those_of_eager),
         T(c14_autocast),
         T(c14_fake_ctx),
+        T(sizes_that_data_tell_are_captured),
         T(sizes_that_change_compile_once_more),
         T(a_size_is_an_argument_that_stays_symbolic),
         T(graphs_of_custom_operators_are_read_printed_and_run),
