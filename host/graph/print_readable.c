@@ -103,6 +103,18 @@ static void add_call_args(reader *r, const graph_node *n)
     }
 }
 
+/* How torch.fx writes a function of two numbers; NULL: as a call. */
+static const char *infix_of(str name)
+{
+    static const struct { const char *name, *sign; } signs[] = {
+        {"add", "+"}, {"sub", "-"}, {"mul", "*"}, {"floordiv", "//"}, {"truediv", "/"}, {"mod", "%"}, {"pow", "**"},
+        {"eq", "=="}, {"ne", "!="}, {"lt", "<"},  {"gt", ">"},        {"le", "<="},     {"ge", ">="}};
+    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
+        if (str_is(name, signs[i].name))
+            return signs[i].sign;
+    return NULL;
+}
+
 static void add_call(reader *r, const graph_node *n)
 {
     str builtin;
@@ -116,6 +128,11 @@ static void add_call(reader *r, const graph_node *n)
         buf_putc(r->out, '[');
         print_value(r->out, r->g, &n->args[1], PRINT_SOURCE);
         buf_putc(r->out, ']');
+        return;
+    } else if (infix_of(builtin) && n->nargs == 2 && !n->nkwargs) {
+        print_value(r->out, r->g, &n->args[0], PRINT_SOURCE);
+        buf_printf(r->out, " %s ", infix_of(builtin));
+        print_value(r->out, r->g, &n->args[1], PRINT_SOURCE);
         return;
     } else {
         buf_printf(r->out, "%.*s(", (int)builtin.n, builtin.s);

@@ -57,11 +57,12 @@ bool text_strides(bp_ctx *c, uint32_t rank, const bp_dim *sizes, bp_dim *strides
     return ctx_ok(c);
 }
 
-static bool needs_no_strides(const tensor_meta *m)
+static bool needs_no_strides(const tensor_meta *m, buf *out)
 {
     bp_dim expected[TENSOR_MAX_RANK];
     bp_ctx quiet = {0};
     bool same = text_strides(&quiet, m->rank, m->sizes, expected);
+    out->failed |= quiet.diag.code == BP_RESOURCE_EXHAUSTED;
     for (uint32_t d = 0; same && d < m->rank; d++)
         same = dim_same(m->strides[d], expected[d]);
     return same;
@@ -79,7 +80,7 @@ void graph_print_type(const tensor_meta *m, buf *out)
 {
     buf_printf(out, "%s[", dtype_get(m->dtype)->brief);
     add_dims(out, m->sizes, m->rank);
-    if (!needs_no_strides(m)) {
+    if (!needs_no_strides(m, out)) {
         buf_puts(out, "; ");
         add_dims(out, m->strides, m->rank);
     }

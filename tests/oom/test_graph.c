@@ -9,13 +9,18 @@
 #include <stdlib.h>
 
 static const char TEXT[] = "graph g {\n"
-                           "  %a: f32[4] = placeholder \"a\" user\n"
+                           "  symbol s0 in [2, inf] hint 4\n"
+                           "  fact Mod(s0, 2) == 0\n"
+                           "  assert s0 >= 3\n"
+                           "  %a: f32[s0] = placeholder \"a\" user\n"
                            "  %c: f32[2; 2] = get_attr \"c\" data \"AACAPwAAAAAAAABA\"\n"
-                           "  %frexp: (f32[4], i32[4]) = aten.frexp.Tensor(%a)\n"
-                           "  %x: f32[4] = <built-in function getitem>(%frexp, 0)\n"
-                           "  %add: f32[4] = aten.add.Tensor(%x, 2.5, alpha=2)\n"
-                           "  %cat: f32[6] = aten.cat.default([%add, %c])\n"
-                           "  %clone: f32[6] = aten.clone.default(%cat, memory_format=format(contiguous))\n"
+                           "  %frexp: (f32[s0], i32[s0]) = aten.frexp.Tensor(%a)\n"
+                           "  %x: f32[s0] = <built-in function getitem>(%frexp, 0)\n"
+                           "  %add: f32[s0] = aten.add.Tensor(%x, 2.5, alpha=2)\n"
+                           "  %view: f32[s0//2, 2] = aten.view.default(%add, [s0//2, 2])\n"
+                           "  %t: f32[2, s0//2; 1, 2] = aten.t.default(%view)\n"
+                           "  %cat: f32[s0 + 2] = aten.cat.default([%add, %c])\n"
+                           "  %clone: f32[s0 + 2] = aten.clone.default(%cat, memory_format=format(contiguous))\n"
                            "  output(%clone, None, %cat)\n}\n";
 
 static bp_ctx *c;

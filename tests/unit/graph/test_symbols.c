@@ -350,6 +350,19 @@ static void prints_show_expressions(void **state)
     gm_unref(gm);
 }
 
+static void numbers_are_written_as_sums_and_products(void **state)
+{
+    bp_ctx *c = *state;
+    bp_graph_module *gm = parse_right(c, NUMBERS("", "", "", "", ""));
+    buf out = {0};
+    assert_int_equal(graph_propagate(c, gm), BP_OK);
+    graph_print_readable(&gm->g, "M", &out);
+    assert_contains(buf_text(&out), "mul: \"Sym(2*s0)\" = size * 2");
+    assert_contains(buf_text(&out), "neg: \"Sym(-2*s0)\" = neg(mul)");
+    buf_fini(&out);
+    gm_unref(gm);
+}
+
 static int make_ctx(void **state)
 {
     return (*state = bp_ctx_new(NULL)) ? 0 : -1;
@@ -380,6 +393,7 @@ int main(void)
         CLAIM(a_clone_has_an_environment_of_its_own),
         CLAIM(imported_symbols_are_numbered_by_first_mention),
         CLAIM(prints_show_expressions),
+        CLAIM(numbers_are_written_as_sums_and_products),
     };
     return cmocka_run_group_tests(claims, NULL, NULL);
 }
