@@ -8,6 +8,7 @@ EXTRA_DIST += %D%/plugins/defines.c %D%/plugins/named_otherwise.c %D%/plugins/on
 
 unit_tests += %D%/test_backends %D%/test_calls %D%/test_functions %D%/test_operators %D%/test_registry %D%/test_training
 unit_tests += %D%/test_backends %D%/test_calls %D%/test_functions %D%/test_operators %D%/test_registry %D%/test_trees
+unit_tests += %D%/test_dynamic
 unit_tests += %D%/test_custom_ops
 script_tests += %D%/F047.sh
 script_tests += %D%/F026.sh %D%/F060.sh %D%/F100.sh %D%/F110.sh
@@ -19,6 +20,7 @@ check_PROGRAMS += %D%/hello %D%/hello_cxx
 %C%_hello_cxx_LDADD = libbackplane.la
 tests_features_test_backends_LDADD = $(world)
 tests_features_test_calls_LDADD = $(world)
+tests_features_test_dynamic_LDADD = $(world)
 tests_features_test_functions_LDADD = $(world)
 tests_features_test_operators_LDADD = $(world)
 tests_features_test_registry_LDADD = $(world)

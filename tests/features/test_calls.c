@@ -237,6 +237,9 @@ static void F063_an_offset_is_not_guarded_so_who_reads_it_runs_eagerly(void **st
 
 /* -- F065 ---------------------------------------------------------------------------------------------------------- */
 
+#define STATIC_SIZES "[host]\nautomatic_dynamic_shapes = no\n"
+
+/* Each size compiles anew. */
 static void call_sizes(world *w, bp_callable *g, int64_t from, int64_t to)
 {
     for (int64_t n = from; n <= to; n++)
@@ -246,7 +249,7 @@ static void call_sizes(world *w, bp_callable *g, int64_t from, int64_t to)
 static void F065_the_ninth_variant_runs_eagerly_with_one_warning(void **state)
 {
     (void)state;
-    world *w = logging_world("", "");
+    world *w = logging_world("", STATIC_SIZES);
     bp_callable *g = eager(w, twice);
     call_sizes(w, g, 1, 8);
     assert_int_equal(stats(w, g).entries, 8);
@@ -264,7 +267,7 @@ static void F065_the_ninth_variant_runs_eagerly_with_one_warning(void **state)
 static void F065_the_limit_of_one_callable_wins_and_regions_are_apart(void **state)
 {
     (void)state;
-    world *w = logging_world("", "");
+    world *w = logging_world("", STATIC_SIZES);
     bp_callable *strict =
         compiled(w, twice, &(bp_compile_options){.backend = "eager", .isolate = 1, .recompile_limit = 2});
     bp_callable *other = eager(w, twice);
@@ -280,7 +283,7 @@ static void F065_the_limit_of_one_callable_wins_and_regions_are_apart(void **sta
 static void F065_the_accumulated_limit_stops_before_the_other(void **state)
 {
     (void)state;
-    world *w = logging_world("", "[host]\naccumulated_recompile_limit = 3\n");
+    world *w = logging_world("", STATIC_SIZES "accumulated_recompile_limit = 3\n");
     bp_callable *g = eager(w, twice);
     call_sizes(w, g, 1, 5);
     assert_int_equal(stats(w, g).entries, 3);
@@ -294,7 +297,7 @@ static void F065_the_accumulated_limit_stops_before_the_other(void **state)
 static void F067_an_entry_shows_guards_graph_and_backend_and_a_callable_its_function(void **state)
 {
     (void)state;
-    world *w = logging_world("", "");
+    world *w = logging_world("", STATIC_SIZES);
     buf text = {0};
     bp_callable *g = eager(w, twice);
     call_sizes(w, g, 2, 3);

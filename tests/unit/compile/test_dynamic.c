@@ -456,6 +456,225 @@ static void a_size_that_is_kept_beyond_its_capture_is_told(void **state)
     kept = (bp_dim){0, 0, 0};
 }
 
+static void twice_two(bp_ctx *c, bp_frame *f)
+{
+    bp_return(f, bp_mul(c, bp_arg(f, 0, "x"), 2));
+    bp_return(f, bp_mul(c, bp_arg(f, 1, "y"), 2));
+}
+
+static bp_compiled *readable_backend(bp_graph_module *gm, const bp_inputs *in)
+{
+    (void)in;
+    bp_print_readable(gm, bp_sink(gm));
+    return bp_forward(gm);
+}
+
+/* -- progressive dynamism ------------------------------------------------------------------------------------------ */
+
+static void excluding(fixture *f)
+{
+    assert_int_equal(bp_set_config(f->c, "automatic_dynamic_exclusion_guard", "yes"), BP_OK);
+}
+
+static void c17_47_each_input_goes_to_the_tightest_code(void **state)
+{
+    fixture *f = *state;
+    excluding(f);
+    bp_callable *g = COMPILE(f, twice);
+    SAME(f, g, twice, RAMP(f, 2, 3, 4, 5));
+    SAME(f, g, twice, RAMP(f, 6, 3, 4, 5));
+    SAME(f, g, twice, RAMP(f, 7, 8, 4, 5));
+    SAME(f, g, twice, RAMP(f, 7, 8, 9, 5));
+    SAME(f, g, twice, RAMP(f, 7, 8, 9, 6));
+    assert_int_equal(stats(f, g).captures, 5);
+    SAME(f, g, twice, RAMP(f, 2, 3, 4, 5));
+    SAME(f, g, twice, RAMP(f, 9, 3, 4, 5));
+    SAME(f, g, twice, RAMP(f, 9, 9, 4, 5));
+    SAME(f, g, twice, RAMP(f, 9, 9, 8, 5));
+    SAME(f, g, twice, RAMP(f, 9, 9, 8, 8));
+    assert_int_equal(stats(f, g).captures, 5);
+    bp_callable_unref(g);
+}
+
+static void c17_48_only_a_call_with_all_the_old_sizes_is_left_to_static_code(void **state)
+{
+    fixture *f = *state;
+    excluding(f);
+    bp_callable *g = COMPILE(f, twice_two);
+    SAME(f, g, twice_two, RAMP(f, 3, 4), RAMP(f, 5, 2));
+    SAME(f, g, twice_two, RAMP(f, 6, 4), RAMP(f, 7, 2));
+    assert_int_equal(stats(f, g).captures, 2);
+    SAME(f, g, twice_two, RAMP(f, 3, 4), RAMP(f, 9, 2)); /* one of two: dynamic */
+    SAME(f, g, twice_two, RAMP(f, 8, 4), RAMP(f, 5, 2));
+    SAME(f, g, twice_two, RAMP(f, 3, 4), RAMP(f, 5, 2)); /* both: static */
+    assert_int_equal(stats(f, g).captures, 2);
+    bp_callable_unref(g);
+}
+
+/* -- precedence ---------------------------------------------------------------------------------------------------- */
+
+static void c11_mark_dynamic_beats_mark_static_which_beats_automatic(void **state)
+{
+    fixture *f = *state;
+    bp_callable *g = COMPILE(f, twice);
+    SAME(f, g, twice, marked(f, fixed(f, RAMP(f, 4)), 0));
+    SAME(f, g, twice, RAMP(f, 5));
+    assert_int_equal(stats(f, g).captures, 1);
+    bp_callable_unref(g);
+}
+
+static void c11_a_source_list_decides_by_name(void **state)
+{
+    fixture *f = *state;
+    assert_int_equal(bp_set_config(f->c, "dynamic_sources", "L['x'], other"), BP_OK);
+    bp_callable *g = COMPILE(f, twice);
+    for (int64_t n = 2; n < 6; n++)
+        SAME(f, g, twice, RAMP(f, n));
+    assert_int_equal(stats(f, g).captures, 1);
+    bp_callable_unref(g);
+    assert_int_equal(bp_set_config(f->c, "dynamic_sources", "-"), BP_OK);
+    assert_int_equal(bp_set_config(f->c, "static_sources", "x"), BP_OK);
+    bp_callable *h = COMPILE(f, sum_of_two);
+    for (int64_t n = 2; n < 6; n++)
+        SAME(f, h, sum_of_two, RAMP(f, n), RAMP(f, n));
+    assert_int_equal(stats(f, h).captures, 4);
+    bp_callable_unref(h);
+}
+
+static void c11_strides_follow_from_sizes_unless_they_wobble(void **state)
+{
+    fixture *f = *state;
+    bp_callable *g = COMPILE(f, twice);
+    for (int64_t n = 3; n < 6; n++)
+        SAME(f, g, twice, RAMP(f, 4, n));
+    assert_int_equal(stats(f, g).captures, 2);
+    assert_non_null(strstr(guards(f, g), "L['x'].stride() == (None, 1)"));
+    assert_null(strstr(guards(f, g), "<= L['x'].stride()"));
+    for (int64_t n = 6; n < 9; n++) { /* rows of a wider tensor */
+        bp_tensor *wide = RAMP(f, 4, n + n);
+        SAME(f, g, twice, bp_slice(f->c, wide, .dim = 1, .end = BP_SCALAR(n)));
+    }
+    assert_true(stats(f, g).captures <= 4);
+    bp_callable_unref(g);
+}
+
+static void c11_a_change_of_rank_makes_all_sizes_dynamic(void **state)
+{
+    fixture *f = *state;
+    bp_callable *g = COMPILE(f, twice);
+    SAME(f, g, twice, RAMP(f, 4));
+    SAME(f, g, twice, RAMP(f, 4, 5));
+    SAME(f, g, twice, RAMP(f, 6, 7));
+    assert_int_equal(stats(f, g).captures, 2);
+    bp_callable_unref(g);
+}
+
+static void with_weight(bp_ctx *c, bp_frame *f)
+{
+    bp_return(f, bp_mul(c, bp_arg(f, 0, "x"), bp_attr(f, bp_user(f), "w")));
+}
+
+static void c11_parameters_are_static(void **state)
+{
+    fixture *f = *state;
+    bp_compile_options o = {.backend_fn = table_backend, .dynamic = 1};
+    o.user = bp_module_new(f->c);
+    assert_int_equal(bp_module_add_parameter(f->c, o.user, "w", RAMP(f, 3)), BP_OK);
+    bp_callable *g = bp_compile(f->c, with_weight, &o);
+    CALL(f, g, RAMP(f, 4, 3));
+    assert_non_null(strstr(guards(f, g), "L['m'].w.size() == (3,)"));
+    bp_callable_unref(g);
+    bp_module_unref(o.user);
+}
+
+static void c11_specialize_on_gives_a_size_code_of_its_own(void **state)
+{
+    fixture *f = *state;
+    const int64_t special[] = {8, 16};
+    bp_callable *g = COMPILE(f, twice);
+    for (int64_t n = 7; n < 10; n++) {
+        bp_tensor *x = RAMP(f, n);
+        bp_mark_options o = {.specialize_on = special, .nspecialize_on = 2};
+        assert_int_equal(bp_mark_dynamic(f->c, x, 0, &o), BP_OK);
+        SAME(f, g, twice, x);
+    }
+    assert_int_equal(stats(f, g).eager_calls, 0);
+    bp_callable_unref(g);
+}
+
+static void c11_marks_are_refused_where_they_make_no_sense(void **state)
+{
+    fixture *f = *state;
+    bp_tensor *x = RAMP(f, 3);
+    assert_int_equal(bp_mark_dynamic(f->c, x, 1, NULL), BP_INVALID_ARGUMENT);
+    bp_error_clear(f->c);
+    assert_int_equal(bp_mark_dynamic(f->c, x, 0, &(bp_mark_options){.min = 9, .max = 3}), BP_INVALID_ARGUMENT);
+    bp_error_clear(f->c);
+    assert_int_equal(bp_mark_dynamic(f->c, NULL, 0, NULL), BP_INVALID_ARGUMENT);
+    bp_error_clear(f->c);
+}
+
+static void marking(bp_ctx *c, bp_frame *f)
+{
+    bp_tensor *x = bp_arg(f, 0, "x");
+    bp_mark_dynamic(c, x, 0, NULL);
+    bp_return(f, x);
+}
+
+static void c11_marking_inside_a_captured_function_is_an_error(void **state)
+{
+    fixture *f = *state;
+    bp_callable *g = COMPILE(f, marking);
+    bp_value v = bp_arg_of_tensor(RAMP(f, 3));
+    bp_outputs out = {0};
+    assert_int_equal(bp_call(f->c, g, &(bp_args){&v, 1}, &out), BP_FAILED_PRECONDITION);
+    bp_error_clear(f->c);
+    bp_callable_unref(g);
+}
+
+static void c11_symbols_are_named_by_their_source(void **state)
+{
+    fixture *f = *state;
+    bp_compile_options o = {.backend_fn = readable_backend, .dynamic = 1};
+    bp_callable *g = bp_compile(f->c, twice, &o);
+    SAME(f, g, twice, RAMP(f, 4));
+    char first[64];
+    const char *at = strstr(buf_text(&f->tables), "f32[s");
+    assert_non_null(at);
+    snprintf(first, sizeof first, "%.8s", at);
+    bp_reset(f->c);
+    buf_clear(&f->tables);
+    SAME(f, g, twice, RAMP(f, 9));
+    assert_non_null(strstr(buf_text(&f->tables), first));
+    bp_callable_unref(g);
+}
+
+static void A146_a_growing_length_reaches_one_graph_at_the_second_size(void **state)
+{
+    fixture *f = *state;
+    bp_callable *g = COMPILE(f, twice);
+    for (int64_t n = 16; n < 60; n += 2)
+        SAME(f, g, twice, RAMP(f, n, 4));
+    assert_int_equal(stats(f, g).graphs, 2);
+    assert_false(said(f, "recompile_limit"));
+    bp_callable_unref(g);
+}
+
+static void a_failing_condition_is_named_with_its_values(void **state)
+{
+    fixture *f = *state;
+    bp_callable *g = COMPILE(f, long_or_short);
+    SAME(f, g, long_or_short, RAMP(f, 3));
+    SAME(f, g, long_or_short, RAMP(f, 4));
+    assert_int_equal(bp_set_config(f->c, "error_on_recompile", "yes"), BP_OK);
+    bp_value v = bp_arg_of_tensor(RAMP(f, 9));
+    bp_outputs out = {0};
+    assert_int_not_equal(bp_call(f->c, g, &(bp_args){&v, 1}, &out), BP_OK);
+    assert_contains(bp_error_text(f->c), "L['x'].size()[0] <= 6 failed: L['x'].size()[0] = 9");
+    bp_error_clear(f->c);
+    bp_callable_unref(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -479,6 +698,19 @@ int main(void)
         TEST(sizes_cross_opaque_steps),
         TEST(c11_integers_of_the_frame_become_dynamic_too),
         TEST(a_size_that_is_kept_beyond_its_capture_is_told),
+        TEST(c17_47_each_input_goes_to_the_tightest_code),
+        TEST(c17_48_only_a_call_with_all_the_old_sizes_is_left_to_static_code),
+        TEST(c11_mark_dynamic_beats_mark_static_which_beats_automatic),
+        TEST(c11_a_source_list_decides_by_name),
+        TEST(c11_strides_follow_from_sizes_unless_they_wobble),
+        TEST(c11_a_change_of_rank_makes_all_sizes_dynamic),
+        TEST(c11_parameters_are_static),
+        TEST(c11_specialize_on_gives_a_size_code_of_its_own),
+        TEST(c11_marks_are_refused_where_they_make_no_sense),
+        TEST(c11_marking_inside_a_captured_function_is_an_error),
+        TEST(c11_symbols_are_named_by_their_source),
+        TEST(A146_a_growing_length_reaches_one_graph_at_the_second_size),
+        TEST(a_failing_condition_is_named_with_its_values),
 #undef TEST
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
