@@ -35,10 +35,21 @@ static void set(tensor_marks *m, uint32_t d, enum mark how)
     }
 }
 
+/* Inside a captured function a static size is that number from there on. */
+static bp_status specialize(bp_ctx *c, const bp_tensor *t, int64_t dim)
+{
+    for (uint32_t d = 0; d < t->rank; d++)
+        if (dim < 0 || d == dim)
+            dim_int(c, t->sizes[d]);
+    return c->diag.code;
+}
+
 static bp_status mark(bp_ctx *c, bp_tensor *t, int64_t dim, enum mark how, const bp_mark_options *o)
 {
     if (!ctx_ok(c))
         return c->diag.code;
+    if (how == MARK_STATIC && t && capture_current(c) && tensor_is_fake(t))
+        return specialize(c, t, dim);
     TRY(check(c, t, dim, o));
     mark_range r = {o->min ? o->min : INT64_MIN, o->max ? o->max : INT64_MAX,
                     o->hint_override ? o->hint_override : INT64_MIN, o->specialize_on, o->nspecialize_on};

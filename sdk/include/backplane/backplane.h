@@ -173,7 +173,7 @@ BP_EXPORT bp_status bp_mark_dynamic_at(bp_ctx *c, bp_tensor *t, int64_t dim, con
     bp_mark_dynamic_at((c), (t), (dim), __VA_ARGS__, sizeof(bp_mark_options))
 /* The same, but code that needs one number simply gets it. */
 BP_EXPORT bp_status bp_maybe_mark_dynamic(bp_ctx *c, bp_tensor *t, int64_t dim);
-/* The size is a constant, also when it changes: each one compiles anew. */
+/* The size is a constant, also when it changes: each one compiles anew. Inside a captured function it becomes one. */
 BP_EXPORT bp_status bp_mark_static(bp_ctx *c, bp_tensor *t, int64_t dim);
 /* The size is known to no capture: it is not 0 or 1 to it either, and what must hold of it is checked when code runs.
  * strict: code that needs one number is an error. */
@@ -193,8 +193,8 @@ BP_EXPORT double bp_item_float_at(bp_ctx *c, bp_tensor *t, const char *file, int
 
 /* The value of a one-element tensor as a number that stays symbolic under capture: no break, and every Scalar or SymInt
  * argument of an operator takes it (BP_DIM and BP_DIMS too). Its kind is the tensor's: bool, int, float or complex;
- * under capture its `v` is 0, for the operators alone know it. It lives as long as the captured function runs. A
- * size of a result that would depend on it is computed eagerly. */
+ * under capture its `v` is 0, for the operators alone know it. It lives as long as the captured function runs. An
+ * integer may be a size, too. */
 BP_EXPORT bp_scalar bp_item_sym(bp_ctx *c, bp_tensor *t);
 BP_EXPORT bp_scalar bp_item_sym_at(bp_ctx *c, bp_tensor *t, const char *file, int32_t line);
 #define bp_item_sym(c, t) bp_item_sym_at((c), (t), __FILE__, __LINE__)

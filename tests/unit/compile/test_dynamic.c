@@ -66,7 +66,7 @@ static void twice(bp_ctx *c, bp_frame *f)
     bp_return(f, bp_add(c, bp_mul(c, bp_arg(f, 0, "x"), 2), 1));
 }
 
-static void c17_49_two_sizes_compile_twice_and_others_hit_but_1_and_0(void **state)
+static void c11_automatic_dynamic_c17_49_two_sizes_compile_twice_and_others_hit(void **state)
 {
     fixture *f = *state;
     const int64_t sizes[] = {2, 3, 5, 7, 1, 0};
@@ -187,7 +187,7 @@ static void A140_a_negated_conjunction_is_evaluated_on_all_terms(void **state)
 
 /* -- the order of decisions ---------------------------------------------------------------------------------------- */
 
-static void c11_dynamic_option_decides_at_once_or_never(void **state)
+static void c11_decision_order_of_options_and_marks(void **state)
 {
     fixture *f = *state;
     bp_compile_options on = {.backend_fn = table_backend, .dynamic = 1}, off = on;
@@ -223,7 +223,7 @@ static bp_tensor *marked(fixture *f, bp_tensor *t, int64_t dim)
     return t;
 }
 
-static void c11_marked_sizes_have_symbols_of_their_own(void **state)
+static void c11_mark_dynamic_gives_symbols_of_their_own(void **state)
 {
     fixture *f = *state;
     bp_callable *g = COMPILE(f, twice);
@@ -300,7 +300,7 @@ static void c17_50_a_marked_size_that_is_specialized_is_an_error(void **state)
     bp_callable_unref(g);
 }
 
-static void c11_a_strict_range_names_the_guard_that_cuts_it(void **state)
+static void c11_constraint_error_names_the_guard_that_cuts_a_strict_range(void **state)
 {
     fixture *f = *state;
     bp_callable *g = COMPILE(f, long_or_short);
@@ -411,7 +411,7 @@ static void times(bp_ctx *c, bp_frame *f)
     bp_return(f, bp_mul(c, bp_cat(c, BP_TENSORS(x, bp_ones(c, BP_DIMS(n)))), n));
 }
 
-static void c11_integers_of_the_frame_become_dynamic_too(void **state)
+static void c11_automatic_dynamic_integers(void **state)
 {
     fixture *f = *state;
     bp_callable *g = COMPILE(f, times);
@@ -496,7 +496,7 @@ static void c17_47_each_input_goes_to_the_tightest_code(void **state)
     bp_callable_unref(g);
 }
 
-static void c17_48_only_a_call_with_all_the_old_sizes_is_left_to_static_code(void **state)
+static void c11_exclusion_guard_c17_48_needs_all_the_old_sizes(void **state)
 {
     fixture *f = *state;
     excluding(f);
@@ -513,7 +513,7 @@ static void c17_48_only_a_call_with_all_the_old_sizes_is_left_to_static_code(voi
 
 /* -- precedence ---------------------------------------------------------------------------------------------------- */
 
-static void c11_mark_dynamic_beats_mark_static_which_beats_automatic(void **state)
+static void c11_precedence_of_marks(void **state)
 {
     fixture *f = *state;
     bp_callable *g = COMPILE(f, twice);
@@ -523,7 +523,7 @@ static void c11_mark_dynamic_beats_mark_static_which_beats_automatic(void **stat
     bp_callable_unref(g);
 }
 
-static void c11_a_source_list_decides_by_name(void **state)
+static void c11_source_lists_decide_by_name(void **state)
 {
     fixture *f = *state;
     assert_int_equal(bp_set_config(f->c, "dynamic_sources", "L['x'], other"), BP_OK);
@@ -558,7 +558,7 @@ static void c11_strides_follow_from_sizes_unless_they_wobble(void **state)
     bp_callable_unref(g);
 }
 
-static void c11_a_change_of_rank_makes_all_sizes_dynamic(void **state)
+static void c11_automatic_dynamic_after_a_change_of_rank(void **state)
 {
     fixture *f = *state;
     bp_callable *g = COMPILE(f, twice);
@@ -602,7 +602,7 @@ static void c11_specialize_on_gives_a_size_code_of_its_own(void **state)
     bp_callable_unref(g);
 }
 
-static void c11_marks_are_refused_where_they_make_no_sense(void **state)
+static void c11_mark_dynamic_refuses_what_makes_no_sense(void **state)
 {
     fixture *f = *state;
     bp_tensor *x = RAMP(f, 3);
@@ -621,7 +621,7 @@ static void marking(bp_ctx *c, bp_frame *f)
     bp_return(f, x);
 }
 
-static void c11_marking_inside_a_captured_function_is_an_error(void **state)
+static void c11_mark_dynamic_inside_a_captured_function_is_an_error(void **state)
 {
     fixture *f = *state;
     bp_callable *g = COMPILE(f, marking);
@@ -632,7 +632,7 @@ static void c11_marking_inside_a_captured_function_is_an_error(void **state)
     bp_callable_unref(g);
 }
 
-static void c11_symbols_are_named_by_their_source(void **state)
+static void c11_symbol_names_come_from_sources(void **state)
 {
     fixture *f = *state;
     bp_compile_options o = {.backend_fn = readable_backend, .dynamic = 1};
@@ -675,43 +675,172 @@ static void a_failing_condition_is_named_with_its_values(void **state)
     bp_callable_unref(g);
 }
 
+/* -- further rows of the contract ---------------------------------------------------------------------------------- */
+
+static void c11_constraint_strength_of_each_mark(void **state)
+{
+    fixture *f = *state;
+    bp_callable *g = COMPILE(f, needs_number);
+    SAME(f, g, needs_number, RAMP(f, 4)); /* automatic: a number simply stays one */
+    SAME(f, g, needs_number, RAMP(f, 5));
+    SAME(f, g, needs_number, RAMP(f, 6));
+    assert_int_equal(stats(f, g).captures, 3);
+    bp_tensor *x = RAMP(f, 7);
+    assert_int_equal(bp_mark_unbacked(f->c, x, 0, 1), BP_OK);
+    bp_value v = bp_arg_of_tensor(x);
+    bp_outputs out = {0};
+    bp_call(f->c, g, &(bp_args){&v, 1}, &out); /* nothing is known of it: eager answers */
+    assert_int_equal(bp_error(f->c), BP_OK);
+    assert_true(stats(f, g).eager_calls > 0);
+    bp_callable_unref(g);
+}
+
+static void c11_zero_one_are_constants_and_others_begin_at_2(void **state)
+{
+    fixture *f = *state;
+    bp_compile_options o = {.backend_fn = table_backend, .dynamic = 1};
+    bp_callable *g = bp_compile(f->c, twice, &o);
+    SAME(f, g, twice, RAMP(f, 1, 5));
+    assert_non_null(strstr(guards(f, g), "L['x'].size() == (1, None)"));
+    assert_non_null(strstr(guards(f, g), "2 <= L['x'].size()[1]"));
+    SAME(f, g, twice, RAMP(f, 2, 5));
+    SAME(f, g, twice, RAMP(f, 1, 0));
+    assert_int_equal(stats(f, g).captures, 3);
+    bp_callable_unref(g);
+}
+
+static void c11_views_as_inputs(void **state)
+{
+    fixture *f = *state;
+    bp_callable *g = COMPILE(f, writing);
+    for (int64_t n = 3; n < 8; n++) {
+        bp_tensor *base = RAMP(f, 2, n), *row = bp_select(f->c, base, 0, 1);
+        bp_outputs out = CALL(f, g, row);
+        assert_ptr_equal(out.at[1], row);
+        assert_float_equal(at(f, base, 2 * n - 1), (float)(2 * n + 4), 0);
+    }
+    assert_int_equal(stats(f, g).eager_calls, 0);
+    assert_int_equal(stats(f, g).captures, 2);
+    bp_callable_unref(g);
+}
+
+static bp_callable *inner;
+
+static void outer(bp_ctx *c, bp_frame *f)
+{
+    bp_tensor *x = bp_mul(c, bp_arg(f, 0, "x"), 2);
+    bp_return(f, bp_add(c, bp_call1(c, inner, 1, &x), 1));
+}
+
+static void c11_symbolic_inputs_stay_symbolic_in_what_is_inlined(void **state)
+{
+    fixture *f = *state;
+    bp_callable *g = COMPILE(f, outer);
+    inner = COMPILE(f, long_or_short);
+    for (int64_t n = 8; n < 14; n++)
+        SAME(f, g, outer, RAMP(f, n));
+    assert_int_equal(stats(f, g).captures, 2);
+    bp_callable_unref(g);
+    bp_callable_unref(inner);
+}
+
+static void pinned(bp_ctx *c, bp_frame *f)
+{
+    bp_tensor *x = bp_arg(f, 0, "x");
+    bp_mark_static(c, x, 0);
+    bp_return(f, bp_mul(c, x, 2));
+}
+
+static void c11_mark_static_inside_a_function_specializes(void **state)
+{
+    fixture *f = *state;
+    bp_compile_options o = {.backend_fn = table_backend, .dynamic = 1};
+    bp_callable *g = bp_compile(f->c, pinned, &o);
+    for (int64_t n = 3; n < 6; n++)
+        SAME(f, g, pinned, RAMP(f, n));
+    assert_int_equal(stats(f, g).captures, 3);
+    assert_non_null(strstr(guards(f, g), "L['x'].size()[0] == 4"));
+    bp_callable_unref(g);
+}
+
+static void ordered(bp_ctx *c, bp_frame *f)
+{
+    bp_tensor *x = bp_arg(f, 0, "x"), *y = bp_arg(f, 1, "y");
+    bool far = bp_dim_ne(c, bp_size(c, y, 0), 11), near = bp_dim_lt(c, bp_size(c, x, 0), 9);
+    bp_return(f, far && near ? bp_cat(c, BP_TENSORS(x, y)) : x);
+}
+
+static void c11_guard_order_is_equalities_conditions_bounds(void **state)
+{
+    fixture *f = *state;
+    bp_compile_options o = {.backend_fn = table_backend, .dynamic = 1};
+    bp_callable *g = bp_compile(f->c, ordered, &o);
+    SAME(f, g, ordered, RAMP(f, 4, 4), RAMP(f, 5, 4));
+    const char *text = guards(f, g), *equal = strstr(text, "L['x'].size()[1] == L['x'].size()[0]");
+    const char *first = strstr(text, "L['y'].size()[0] != 11"), *second = strstr(text, "L['x'].size()[0] <= 8");
+    const char *bounds = strstr(text, "2 <= L['x'].size()[0]");
+    assert_true(equal && first && second && bounds);
+    assert_true(equal < first && first < second && second < bounds);
+    assert_true(strstr(text, "L['x'].dtype") < equal);
+    bp_callable_unref(g);
+}
+
+static void c11_newest_first_is_why_exclusion_exists(void **state)
+{
+    fixture *f = *state;
+    bp_callable *g = COMPILE(f, twice);
+    SAME(f, g, twice, RAMP(f, 3, 4));
+    SAME(f, g, twice, RAMP(f, 5, 4));
+    SAME(f, g, twice, RAMP(f, 3, 4)); /* the dynamic code serves it now */
+    assert_int_equal(stats(f, g).captures, 2);
+    assert_null(strstr(guards(f, g), "!= 3"));
+    bp_callable_unref(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-        TEST(c17_49_two_sizes_compile_twice_and_others_hit_but_1_and_0),
-        TEST(c11_first_compile_is_static),
-        TEST(sizes_flow_through_views_and_results),
-        TEST(c17_51_equal_dynamic_sizes_are_guarded_to_be_equal),
-        TEST(a_question_on_a_size_is_guarded_and_its_answer_recompiles),
-        TEST(A140_a_negated_conjunction_is_evaluated_on_all_terms),
-        TEST(c11_dynamic_option_decides_at_once_or_never),
-        TEST(c11_duck_shaping_shares_a_symbol_among_sizes_that_are_not_marked),
-        TEST(c11_marked_sizes_have_symbols_of_their_own),
-        TEST(c17_37_unmarked_sizes_hit_what_was_marked_and_marks_on_static_code_recompile),
-        TEST(c11_mark_static_keeps_each_size_a_constant),
-        TEST(c17_50_a_marked_size_that_is_specialized_is_an_error),
-        TEST(c11_a_strict_range_names_the_guard_that_cuts_it),
-        TEST(c17_46_exclusion_gives_static_sizes_back_to_static_code),
-        TEST(sizes_cross_breaks),
-        TEST(inputs_of_changing_sizes_are_written),
-        TEST(sizes_cross_opaque_steps),
-        TEST(c11_integers_of_the_frame_become_dynamic_too),
-        TEST(a_size_that_is_kept_beyond_its_capture_is_told),
-        TEST(c17_47_each_input_goes_to_the_tightest_code),
-        TEST(c17_48_only_a_call_with_all_the_old_sizes_is_left_to_static_code),
-        TEST(c11_mark_dynamic_beats_mark_static_which_beats_automatic),
-        TEST(c11_a_source_list_decides_by_name),
-        TEST(c11_strides_follow_from_sizes_unless_they_wobble),
-        TEST(c11_a_change_of_rank_makes_all_sizes_dynamic),
-        TEST(c11_parameters_are_static),
-        TEST(c11_specialize_on_gives_a_size_code_of_its_own),
-        TEST(c11_marks_are_refused_where_they_make_no_sense),
-        TEST(c11_marking_inside_a_captured_function_is_an_error),
-        TEST(c11_symbols_are_named_by_their_source),
-        TEST(A146_a_growing_length_reaches_one_graph_at_the_second_size),
-        TEST(a_failing_condition_is_named_with_its_values),
-#undef TEST
+#define T(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+        T(c11_automatic_dynamic_c17_49_two_sizes_compile_twice_and_others_hit),
+        T(c11_first_compile_is_static),
+        T(sizes_flow_through_views_and_results),
+        T(c17_51_equal_dynamic_sizes_are_guarded_to_be_equal),
+        T(a_question_on_a_size_is_guarded_and_its_answer_recompiles),
+        T(A140_a_negated_conjunction_is_evaluated_on_all_terms),
+        T(c11_decision_order_of_options_and_marks),
+        T(c11_duck_shaping_shares_a_symbol_among_sizes_that_are_not_marked),
+        T(c11_mark_dynamic_gives_symbols_of_their_own),
+        T(c17_37_unmarked_sizes_hit_what_was_marked_and_marks_on_static_code_recompile),
+        T(c11_mark_static_keeps_each_size_a_constant),
+        T(c17_50_a_marked_size_that_is_specialized_is_an_error),
+        T(c11_constraint_error_names_the_guard_that_cuts_a_strict_range),
+        T(c17_46_exclusion_gives_static_sizes_back_to_static_code),
+        T(sizes_cross_breaks),
+        T(inputs_of_changing_sizes_are_written),
+        T(sizes_cross_opaque_steps),
+        T(c11_automatic_dynamic_integers),
+        T(a_size_that_is_kept_beyond_its_capture_is_told),
+        T(c17_47_each_input_goes_to_the_tightest_code),
+        T(c11_exclusion_guard_c17_48_needs_all_the_old_sizes),
+        T(c11_precedence_of_marks),
+        T(c11_source_lists_decide_by_name),
+        T(c11_strides_follow_from_sizes_unless_they_wobble),
+        T(c11_automatic_dynamic_after_a_change_of_rank),
+        T(c11_parameters_are_static),
+        T(c11_specialize_on_gives_a_size_code_of_its_own),
+        T(c11_mark_dynamic_refuses_what_makes_no_sense),
+        T(c11_mark_dynamic_inside_a_captured_function_is_an_error),
+        T(c11_symbol_names_come_from_sources),
+        T(A146_a_growing_length_reaches_one_graph_at_the_second_size),
+        T(a_failing_condition_is_named_with_its_values),
+        T(c11_constraint_strength_of_each_mark),
+        T(c11_zero_one_are_constants_and_others_begin_at_2),
+        T(c11_views_as_inputs),
+        T(c11_symbolic_inputs_stay_symbolic_in_what_is_inlined),
+        T(c11_mark_static_inside_a_function_specializes),
+        T(c11_guard_order_is_equalities_conditions_bounds),
+        T(c11_newest_first_is_why_exclusion_exists),
+#undef T
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -52,7 +52,7 @@ static void c11_item_and_nonzero_with_the_mode_are_symbols(void **state)
     bp_callable_unref(g);
 }
 
-static void c11_without_the_mode_nonzero_is_a_step(void **state)
+static void c11_item_and_nonzero_without_the_mode_is_a_step(void **state)
 {
     fixture *f = *state;
     bp_callable *g = COMPILE(f, places);
@@ -118,7 +118,7 @@ static void guesses(bp_ctx *c, bp_frame *f)
     bp_return(f, bp_tensor_size(at, 0) > 1 ? bp_add(c, at, 1) : at);
 }
 
-static void c11_a_question_on_data_under_fullgraph_names_the_expression(void **state)
+static void c11_data_dependent_guard_names_the_expression_under_fullgraph(void **state)
 {
     fixture *f = *state;
     bp_callable *g = with_data(f, guesses, 1);
@@ -200,16 +200,16 @@ static void c11_mark_unbacked_is_neither_0_nor_1_to_a_capture(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-        TEST(c11_item_and_nonzero_with_the_mode_are_symbols),
-        TEST(c11_without_the_mode_nonzero_is_a_step),
-        TEST(sizes_that_data_tell_cross_breaks),
-        TEST(a_question_on_a_number_is_a_value_break),
-        TEST(c11_a_question_on_data_under_fullgraph_names_the_expression),
-        TEST(what_is_required_of_data_is_checked_by_each_run),
-        TEST(a_number_is_a_size_and_an_argument),
-        TEST(c11_mark_unbacked_is_neither_0_nor_1_to_a_capture),
-#undef TEST
+#define T(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+        T(c11_item_and_nonzero_with_the_mode_are_symbols),
+        T(c11_item_and_nonzero_without_the_mode_is_a_step),
+        T(sizes_that_data_tell_cross_breaks),
+        T(a_question_on_a_number_is_a_value_break),
+        T(c11_data_dependent_guard_names_the_expression_under_fullgraph),
+        T(what_is_required_of_data_is_checked_by_each_run),
+        T(a_number_is_a_size_and_an_argument),
+        T(c11_mark_unbacked_is_neither_0_nor_1_to_a_capture),
+#undef T
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
