@@ -36,7 +36,7 @@ struct tree_node {
     const char *reason;           /* then: why */
     uint32_t first_item, nitems;  /* place on the path */
     ref first_value, end_value;   /* values that its items make */
-    uint64_t rng_start;
+    bp_dim rng_start;
     ambient ambient;
     const item **extras;          /* items of the prefix that it recomputes (C3.2), in order; their values come first */
     uint32_t nextras, nextra_values;

@@ -57,6 +57,7 @@ void end_each_dim(const item *it, void (*each)(void *arg, bp_dim d), void *arg)
         }
     for (uint32_t i = 0; s && i < s->nargs; i++)
         value_each_dim(&s->args[i], each, arg);
+    each(arg, it->end.rng_total);
 }
 
 /* -- comparing ----------------------------------------------------------------------------------------------------- */
@@ -87,7 +88,7 @@ static bool arg_eq(const bp_value *a, const bp_value *b)
 static bool node_eq(const item *a, const item *b)
 {
     if (a->node.op != b->node.op || a->node.nargs != b->node.nargs || a->node.nresults != b->node.nresults ||
-        a->node.rng_offset != b->node.rng_offset)
+        !dim_same(a->node.rng_offset, b->node.rng_offset))
         return false;
     for (uint32_t i = 0; i < a->node.nargs; i++)
         if (!arg_eq(&a->node.args[i], &b->node.args[i]))
@@ -107,7 +108,8 @@ static bool out_eq(const out_spec *a, const out_spec *b)
 
 static bool end_eq(const item *a, const item *b)
 {
-    if (a->end.nouts != b->end.nouts || a->end.nwrites != b->end.nwrites || a->end.rng_total != b->end.rng_total)
+    if (a->end.nouts != b->end.nouts || a->end.nwrites != b->end.nwrites ||
+        !dim_same(a->end.rng_total, b->end.rng_total))
         return false;
     if (!a->end.tree != !b->end.tree || (a->end.tree && strcmp(a->end.tree, b->end.tree) != 0))
         return false;

@@ -77,14 +77,14 @@ typedef struct item {
             ref first;            /* of its results */
             uint32_t nargs, nresults, nneeds;
             bool returns_list, symbolic; /* symbolic: an argument has a symbol in it */
-            uint64_t rng_offset;  /* where its numbers start, from the transaction's base */
+            bp_dim rng_offset;    /* where its numbers start, from the transaction's base */
         } node;
         struct { enum ask_kind ask; ref value; } brk;
         struct {
             const out_spec *outs;
             const write_spec *writes; /* in order of sources */
             uint32_t nouts, nwrites;
-            uint64_t rng_total;   /* by which the generator moves */
+            bp_dim rng_total;     /* by which the generator moves */
             const step_spec *step; /* of ITEM_STEP */
             const char *tree;     /* the spec of bp_return_tree, or NULL */
             const path_symbol *symbols; /* that data tell, in the metadata of outs and in the step's arguments */

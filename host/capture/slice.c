@@ -152,8 +152,10 @@ static bp_status evaluate(slicer *s, const item *it)
         return evaluate_item(s, it);
     bp_ctx *c = s->c;
     arena_mark mark = arena_get_mark(&c->scratch);
-    op_call k = {.op = it->node.op, .nargs = it->node.nargs, .rng_offset = s->rng_base + it->node.rng_offset};
-    k.args = args_of(s, it);
+    int64_t at = 0;
+    op_call k = {.op = it->node.op, .nargs = it->node.nargs};
+    k.args = slice_dim(s, it->node.rng_offset, &at) ? args_of(s, it) : NULL;
+    k.rng_offset = s->rng_base + (uint64_t)at;
     uint8_t grad = c->ambient.grad_enabled;
     uint64_t rng = c->rng_offset;
     dispatch_mode *modes = c->modes;
@@ -161,7 +163,7 @@ static bp_status evaluate(slicer *s, const item *it)
     c->ambient.grad_enabled = tapes;
     c->rng_offset = k.rng_offset;
     c->modes = tapes ? NULL : modes;
-    bp_status st = !k.args ? c->diag.code : tapes ? op_dispatch(c, &k) : op_run_reference(c, &k);
+    bp_status st = !k.args ? (ctx_ok(c) ? ctx_nomem(c) : c->diag.code) : tapes ? op_dispatch(c, &k) : op_run_reference(c, &k);
     c->modes = modes;
     c->rng_offset = rng;
     c->ambient.grad_enabled = grad;

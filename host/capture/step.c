@@ -308,7 +308,7 @@ bp_status trace_step(trace *t, const step_spec *spec, bp_tensor ***results, uint
     trace_release_numbers(t);
     TRY(st);
     TRY(trace_emit(t, &it));
-    t->rng = 0; /* the generator is read again behind it (C7) */
+    t->rng = dim_const(0); /* the generator is read again behind it (C7) */
     TRY(trace_cut(t));
     if (t->nbreaks++ >= t->r->nlog) {
         bool open = t->nbreaks > t->r->break_limit;

@@ -280,7 +280,7 @@ static bool settle_meta(trace *t, tensor_meta *m)
 
 bp_status trace_settle_dims(trace *t, item *state)
 {
-    bool ok = true;
+    bool ok = settle(t, &state->end.rng_total);
     for (uint32_t i = 0; i < state->end.nouts; i++) {
         out_spec *o = &((out_spec *)(uintptr_t)state->end.outs)[i];
         if (o->handle)

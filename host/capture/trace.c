@@ -155,19 +155,17 @@ static bp_status infer_results(trace *t, item *it)
 
 /* How far a recorded call moves the generator: a place an element of its first result, unless it gave back what it got
  * (dropout that does not train). */
-static uint64_t draws(trace *t, const item *it)
+static bp_dim draws(trace *t, const item *it)
 {
-    uint64_t n = 1;
     const tensor_meta *m = &it->node.metas[0];
     const bp_value *self = it->node.nargs ? &it->node.args[0] : NULL;
     if (!(it->node.op->flags & OP_RANDOM))
-        return 0;
+        return dim_const(0);
     if (self && self->kind == BP_VALUE_NODE &&
         trace_fake(t, self->v.node)->store == trace_fake(t, it->node.first)->store)
-        return 0;
-    for (uint32_t d = 0; d < m->rank; d++)
-        n *= (uint64_t)dim_int(t->c, m->sizes[d]);
-    return n;
+        return dim_const(0);
+    bp_dim n = dim_product(t->c, m->sizes, m->rank);
+    return sym_is_unbacked(t->env, n) ? dim_const(dim_int(t->c, n)) : n; /* the place of what follows must be known */
 }
 
 /* Whether an operator called now runs under the modes of the call, grad mode aside: that shows in the fakes, the others
@@ -188,7 +186,7 @@ bp_status trace_node(trace *t, const op_row *op, const bp_value *args, bp_tensor
     it.node.args = args;
     it.node.nargs = op->schema->nargs;
     it.node.returns_list = op->schema->nreturns == 1 && op->schema->returns[0].list;
-    it.node.rng_offset = op->flags & OP_RANDOM ? t->rng : 0;
+    it.node.rng_offset = op->flags & OP_RANDOM ? t->rng : dim_const(0);
     if (t->sub)
         TRY(sub_check_op(t, op));
     if (!modes_unchanged(t))
@@ -199,7 +197,7 @@ bp_status trace_node(trace *t, const op_row *op, const bp_value *args, bp_tensor
     TRY(fakes ? add_results(t, &it, fakes, nfakes) : infer_results(t, &it));
     *first = vec_last(&t->items).node.first;
     TRY(trace_place_symbols(t, *first, vec_last(&t->items).node.nresults));
-    t->rng += draws(t, &vec_last(&t->items));
+    t->rng = dim_add(t->c, t->rng, draws(t, &vec_last(&t->items)));
     return t->c->diag.code;
 }
 

@@ -91,7 +91,7 @@ typedef struct {
 typedef struct {
     uint32_t first_item, nsources; /* nsources: known at its end */
     ref first_value;
-    uint64_t rng_start;
+    bp_dim rng_start;
     ambient ambient;
     VEC(uint32_t) touched;        /* sources first asked for here: guarded */
     VEC(uint32_t) written;        /* sources whose overlaps are guarded here */
@@ -168,7 +168,7 @@ struct trace {
     uint32_t nbreaks, nnodes;     /* nbreaks: with opaque steps */
     uint32_t nsteps;
     slicer slices;
-    uint64_t rng;                 /* increment so far */
+    bp_dim rng;                   /* increment so far */
     ambient modes;                /* of the context when the call began */
     uint64_t seed, offset;        /* its generator then */
     VEC(trace_number) numbers;    /* by their place in a symbol */

@@ -303,7 +303,7 @@ static void write_inputs(commit *m)
         if (m->jobs[i].history.node)
             tape_write_end(k->c, in, &m->jobs[i].history);
     }
-    k->c->rng_offset = k->rng_base + m->end->end.rng_total;
+    k->c->rng_offset = k->rng_base + (uint64_t)m->end->end.rng_total.value;
 }
 
 /* Outputs go to the scope; a caller's own tensors stay the caller's. */
@@ -396,7 +396,7 @@ static step commit_plain(call *k, const item *end)
         mark(at[i], outs[i].requires_grad);
         at[i] = scope_own(k->c, at[i]);
     }
-    k->c->rng_offset = k->rng_base + end->end.rng_total;
+    k->c->rng_offset = k->rng_base + (uint64_t)end->end.rng_total.value;
     return STEP_DONE;
 }
 

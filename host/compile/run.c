@@ -125,12 +125,21 @@ RARE static bp_status run_training(call *k, const segment_use *u, program_io *io
     return st;
 }
 
+/* Where the node's random numbers start: the place of those before it was checked when they were captured. */
+static inline int64_t start_of(const call *k, const tree_node *n)
+{
+    int64_t at = n->rng_start.value;
+    if (n->rng_start.sym)
+        sym_eval(n->env, n->rng_start, k->vals.syms, &at);
+    return at;
+}
+
 static HOT step run(call *k, const segment_use *u, bp_tensor **in, bp_tensor **out, const tree_node *n)
 {
     if (take_inputs(k, u, in, n) != BP_OK)
         return call_eager_on_error(k);
     program_io io = {.inputs = in, .ninputs = u->nin, .outputs = out, .noutputs = u->nout,
-                     .rng_base = k->rng_base + n->rng_start};
+                     .rng_base = k->rng_base + (uint64_t)start_of(k, n)};
     bp_status st = u->seg->training ? run_training(k, u, &io, n) : program_run(k->c, u->seg->program, &io);
     if (st != BP_OK)
         return not_run(k, u);

@@ -170,6 +170,15 @@ static void name_ref(void *arg, ref r, buf *out)
     buf_printf(out, "i%u", *known - 1);
 }
 
+/* Where a random node's numbers start, from the segment's start. */
+static void print_place(bp_dim at, bp_dim start, buf *out)
+{
+    if (at.sym || start.sym)
+        buf_printf(out, " at $%u - $%u", at.sym, start.sym);
+    else
+        buf_printf(out, " at %lld", (long long)(at.value - start.value));
+}
+
 static void print_item(naming *m, const item *it, buf *out)
 {
     buf_printf(out, "%u", it->node.op->number);
@@ -178,7 +187,7 @@ static void print_item(naming *m, const item *it, buf *out)
         value_print(&it->node.args[i], name_ref, m, out);
     }
     if (it->node.op->flags & OP_RANDOM)
-        buf_printf(out, " at %llu", (unsigned long long)(it->node.rng_offset - m->n->rng_start));
+        print_place(it->node.rng_offset, m->n->rng_start, out);
     buf_putc(out, '\n');
 }
 

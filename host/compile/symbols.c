@@ -94,6 +94,7 @@ const item *call_settle(call *k, const tree_node *n, arena *a, item *own)
     settling s = {n->env, k->vals.syms, a, true, true};
     *own = *end;
     settle_outs(&s, own);
+    own->end.rng_total = settle_dim(&s, own->end.rng_total);
     if (end->kind == ITEM_STEP && s.ok)
         settle_step(&s, own);
     if (!s.ok)

@@ -148,8 +148,8 @@ BP_EXPORT int bp_dim_ge_at(bp_ctx *c, bp_dim a, bp_dim b, const char *file, int3
 #define bp_dim_le(c, a, b) bp_dim_le_at((c), BP_DIM(a), BP_DIM(b), __FILE__, __LINE__)
 #define bp_dim_gt(c, a, b) bp_dim_gt_at((c), BP_DIM(a), BP_DIM(b), __FILE__, __LINE__)
 #define bp_dim_ge(c, a, b) bp_dim_ge_at((c), BP_DIM(a), BP_DIM(b), __FILE__, __LINE__)
-/* Requires a relation of sizes (BP_DIM_EQ ...): a guard under capture, an assertion that each run checks where only data
- * tell. message: begins the error, or NULL. errors: INVALID_ARGUMENT: it does not hold. */
+/* Requires a relation of sizes (BP_DIM_EQ ...): a guard under capture, an assertion that each run checks where data
+ * alone tell. message: begins the error, or NULL. errors: INVALID_ARGUMENT: it does not hold. */
 BP_EXPORT bp_status bp_check_at(bp_ctx *c, int32_t rel, bp_dim a, bp_dim b, const char *message, const char *file,
                                 int32_t line);
 #define bp_check(c, rel, a, b, message) bp_check_at((c), (rel), BP_DIM(a), BP_DIM(b), (message), __FILE__, __LINE__)

@@ -60,7 +60,7 @@ static inline void expect_same(fixture *f, bp_callable *g, bp_fn fn, uint32_t n,
     expect_same((f), (g), (fn), (uint32_t)(sizeof((bp_tensor *[]){__VA_ARGS__}) / sizeof(bp_tensor *)),                \
                 (bp_tensor *[]){__VA_ARGS__})
 
-/* -- programs and marks --------------------------------------------------------------------------------------------- */
+/* -- programs and marks -------------------------------------------------------------------------------------------- */
 
 static inline void twice(bp_ctx *c, bp_frame *f)
 {

@@ -340,6 +340,37 @@ static void a_size_that_is_kept_beyond_its_capture_is_told(void **state)
     kept = (bp_dim){0, 0, 0};
 }
 
+/* -- random numbers ------------------------------------------------------------------------------------------------ */
+
+static void noisy(bp_ctx *c, bp_frame *f)
+{
+    bp_tensor *x = bp_arg(f, 0, "x"), *y = bp_add(c, x, bp_rand_like(c, x));
+    if (bp_is_true(c, bp_gt(c, bp_sum(c, x), -1)))
+        y = bp_mul(c, y, bp_rand_like(c, x));
+    bp_return(f, y);
+}
+
+static void random_numbers_of_changing_sizes_are_those_of_eager(void **state)
+{
+    fixture *f = *state;
+    bp_callable *g = COMPILE(f, noisy);
+    for (int64_t n = 3; n < 9; n++) {
+        bp_tensor *x = RAMP(f, n);
+        bp_value v = bp_arg_of_tensor(x);
+        bp_outputs want = {0};
+        bp_manual_seed(f->c, 7);
+        bp_outputs got = CALL(f, g, x);
+        uint64_t moved = bp_generator_offset(f->c);
+        bp_manual_seed(f->c, 7);
+        assert_int_equal(bp_run_eager(f->c, noisy, NULL, &(bp_args){&v, 1}, &want), BP_OK);
+        assert_int_equal(moved, bp_generator_offset(f->c));
+        for (int64_t i = 0; i < n; i++)
+            assert_float_equal(at(f, got.at[0], i), at(f, want.at[0], i), 0);
+    }
+    assert_int_equal(stats(f, g).captures, 2);
+    bp_callable_unref(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -362,6 +393,7 @@ int main(void)
         T(sizes_cross_opaque_steps),
         T(c11_automatic_dynamic_integers),
         T(a_size_that_is_kept_beyond_its_capture_is_told),
+        T(random_numbers_of_changing_sizes_are_those_of_eager),
 #undef T
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
