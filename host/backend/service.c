@@ -37,8 +37,10 @@ enum { LOG_TEXT = 1 << 16 };
 void service_log_text(const bp_host *host, int32_t level, const char *text, size_t n)
 {
     const backend *b = service_backend(host);
-    bp_runtime *rt = b->room->rt;
+    bp_runtime *rt = b ? b->room->rt : NULL; /* in a call of an operator there is none */
     bool is_loud = level == BP_LOG_ERROR || level == BP_LOG_WARN;
+    if (!rt)
+        return;
     if (!is_loud && !log_on(rt, LOG_backend))
         return;
     buf line = {0};
@@ -57,7 +59,7 @@ void service_log_text(const bp_host *host, int32_t level, const char *text, size
 bp_status service_init_fail_text(const bp_host *host, bp_status code, const char *text, size_t n)
 {
     backend *b = service_backend(host);
-    if (!b->said[0])
+    if (b && !b->said[0])
         plugin_text(b->said, sizeof b->said, text, n);
     return code == BP_OK ? BP_UNKNOWN : code;
 }

@@ -6,18 +6,26 @@
 #include "host/backend/text.h"
 #include "host/op/library.h"
 #include "sdk/base/map.h"
+#include <stdio.h>
 #include <string.h>
 
-typedef struct { const bp_host *host; bp_operator_fn kernel, fake; void *arg; } defined;
+typedef struct defined defined;
+struct defined {
+    bp_operator_fn kernel, fake;
+    void *arg;
+    char *schema;
+    defined *former; /* what it took the place of: calls of that may be under way */
+};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static map definitions; /* name -> defined * */
+static map definitions;   /* name -> defined * */
+static host_table table;  /* of calls: operators are the process's, so it is no backend's */
 
 /* -- calls --------------------------------------------------------------------------------------------------------- */
 
 static void call_plugin(bp_ctx *c, bp_op_call *k, const defined *d, bp_operator_fn fn)
 {
-    k->host = d->host;
+    k->host = &table.api;
     k->c = c;
     bp_status st = fn(k, d->arg);
     if (st != BP_OK && ctx_ok(c))
@@ -98,13 +106,36 @@ bp_status service_call_fail_text(bp_op_call *k, bp_status code, const char *text
 
 /* -- definitions --------------------------------------------------------------------------------------------------- */
 
-static defined *keep(const bp_host *host, const bp_operator_def *def)
+/* Whether the name stands for d's kernel now. */
+static bool is_there(const char *name, const defined *d)
+{
+    char target[200];
+    custom_reg r;
+    const char *colons = strstr(name, "::");
+    if (!colons)
+        return false;
+    snprintf(target, sizeof target, "%.*s.%s.default", (int)(colons - name), name, colons + 2);
+    const op_row *row = custom_by_target(target);
+    return row && row->own && custom_find(row->own, CUSTOM_CPU, &r) && r.arg == d;
+}
+
+static bool is_same(const defined *d, const bp_operator_def *def)
+{
+    return d->schema && !strcmp(d->schema, def->schema) && d->kernel == def->kernel && d->fake == def->fake &&
+           d->arg == def->arg && is_there(def->name, d);
+}
+
+/* The record of a definition; *known: it is the one that holds. A record is written once: calls read it. */
+static defined *keep(const bp_operator_def *def, bool *known)
 {
     pthread_mutex_lock(&lock);
+    if (!table.api.size)
+        service_fill(&table, NULL);
     map_value *v = map_put(&definitions, str_of(def->name), NULL);
-    defined *d = v ? v->p ? v->p : calloc(1, sizeof *d) : NULL;
-    if (d) {
-        *d = (defined){host, def->kernel, def->fake, def->arg};
+    *known = v && v->p && is_same(v->p, def);
+    defined *d = *known ? v->p : v ? calloc(1, sizeof *d) : NULL;
+    if (d && !*known) {
+        *d = (defined){def->kernel, def->fake, def->arg, strdup(def->schema), v->p};
         v->p = d;
     }
     pthread_mutex_unlock(&lock);
@@ -122,9 +153,12 @@ static bp_status define(bp_ctx *c, const bp_operator_def *def, defined *d)
 
 bp_status service_define_operator(const bp_host *host, const bp_operator_def *def)
 {
-    bool right = host && def && def->size >= sizeof *def && def->name && def->schema && def->kernel;
+    bool right = host && host != &table.api && def && def->size >= sizeof *def && def->name && def->schema && def->kernel;
     backend *b = right ? service_backend(host) : NULL;
-    defined *d = b ? keep(host, def) : NULL;
+    bool known = false;
+    defined *d = b ? keep(def, &known) : NULL;
+    if (known)
+        return BP_OK;
     bp_ctx *c = d ? bp_ctx_new(b->room->rt) : NULL;
     if (!c)
         return right ? BP_RESOURCE_EXHAUSTED : BP_INVALID_ARGUMENT;

@@ -367,13 +367,9 @@ static bp_status make_schema(bp_ctx *c, arena *a, const char *name, const bp_cus
     return text->failed ? ctx_nomem(c) : BP_OK;
 }
 
-static const bp_op *define_short(bp_ctx *c, const char *ns, const char *text, const char *name,
-                                 const bp_custom_op_options *o, const char *file, int32_t line)
+static const bp_op *define_short(bp_ctx *c, const char *ns, const char *text, const bp_custom_op_options *o,
+                                 const char *file, int32_t line)
 {
-    char target[200];
-    const op_row *before = target_of(name, target, sizeof target) ? custom_by_target(target) : NULL;
-    if (before && before->own->by_short_form)
-        custom_undefine((custom *)(uintptr_t)before->own, NULL);
     custom *k = custom_define(c, NULL, ns, text, false, file, line);
     custom_reg r = {.definer = true, .fn = o->kernel, .arg = o->arg, .file = file, .line = line};
     if (!k)
@@ -397,7 +393,7 @@ const bp_op *bp_custom_op_at(bp_ctx *c, const char *name, const bp_custom_op_opt
         memcpy(&o, options, options_size < sizeof o ? options_size : sizeof o);
     const bp_op *op = NULL;
     if (make_schema(c, &a, name, &o, ns, sizeof ns, &text) == BP_OK)
-        op = define_short(c, ns, buf_text(&text), name, &o, file, line);
+        op = define_short(c, ns, buf_text(&text), &o, file, line);
     buf_fini(&text);
     arena_fini(&a);
     return op;

@@ -324,6 +324,11 @@ static custom *define_locked(bp_ctx *c, const bp_library *lib, const char *ns, c
         return NULL;
     schema_print(s, &printed);
     custom *k = printed.failed ? NULL : made_before(s, buf_text(&printed), conservative);
+    if (k && k->live && k->by_short_form && !lib) { /* the short form takes the place of what it defined before */
+        drop_regs(k, NULL);
+        k->live = false;
+        k = made_before(s, buf_text(&printed), conservative);
+    }
     if (k && k->live) {
         ctx_fail(c, BP_ALREADY_EXISTS, "operator \"%s\" is defined twice: %s", k->name, buf_text(&printed));
         say_where(c, "It was defined before", k->file, k->line);
