@@ -153,7 +153,8 @@ static bp_status define(bp_ctx *c, const bp_operator_def *def, defined *d)
 
 bp_status service_define_operator(const bp_host *host, const bp_operator_def *def)
 {
-    bool right = host && host != &table.api && def && def->size >= sizeof *def && def->name && def->schema && def->kernel;
+    bool whole = def && def->size >= sizeof *def && def->name && def->schema && def->kernel;
+    bool right = whole && host && host != &table.api;
     backend *b = right ? service_backend(host) : NULL;
     bool known = false;
     defined *d = b ? keep(def, &known) : NULL;
