@@ -186,7 +186,7 @@ size_t service_fact_text(const bp_graph_module *gm, uint32_t i, char *text, size
 /* Whether d is a dim of the graph: a plugin may hand anything in. */
 static bool is_dim(const bp_graph_module *gm, bp_dim d)
 {
-    return dim_is_const(d) || (gm->g.syms && sym_belongs(gm->g.syms, d));
+    return dim_is_const(d) || (gm->g.syms && sym_is_dim(gm->g.syms, d));
 }
 
 size_t service_dim_text(const bp_graph_module *gm, bp_dim dim, char *text, size_t cap)
@@ -256,7 +256,7 @@ bp_status service_dim_make(const bp_graph_module *gm, int32_t operation, bp_dim 
 bp_status service_run_dim(const bp_run *r, bp_dim dim, int64_t *out)
 {
     const sym_env *env = r->k && r->sizes ? r->k->env : NULL;
-    if (!out || (!dim_is_const(dim) && (!env || !sym_belongs(env, dim))))
+    if (!out || (!dim_is_const(dim) && (!env || !sym_is_dim(env, dim))))
         return BP_INVALID_ARGUMENT;
     if (dim_is_const(dim))
         *out = dim.value;

@@ -10,7 +10,7 @@
 /* The current environment, if both are of it; UNIMPLEMENTED to c (NULL: nobody) otherwise. */
 static sym_env *environment(bp_ctx *c, bp_dim a, bp_dim b)
 {
-    sym_env *e = sym_current();
+    sym_env *e = sym_now.env;
     if (e && sym_belongs(e, a) && sym_belongs(e, b))
         return e;
     if (c)
@@ -43,13 +43,17 @@ static bool holds(enum dim_rel rel, int64_t a, int64_t b)
     return false;
 }
 
-static enum dim_truth prove(enum dim_rel rel, bp_dim a, bp_dim b)
+static __attribute__((noinline)) enum dim_truth prove(enum dim_rel rel, bp_dim a, bp_dim b)
 {
     if (dim_same(a, b))
         return rel == DIM_EQ || rel == DIM_LE ? DIM_TRUE : DIM_FALSE;
     sym_env *e = environment(NULL, a, b);
-    enum dim_truth t = e ? sym_decide(e, rel, sym_ex_of(a), sym_ex_of(b)) : DIM_UNKNOWN;
-    return e && sym_ends_well(e, sym_context(), "?", a, b) ? t : DIM_UNKNOWN;
+    sym_ex x = sym_ex_of(a), y = sym_ex_of(b);
+    const sym_memo *m = e ? sym_recall(e, SYM_REL + rel, x, y) : NULL;
+    if (m)
+        return (enum dim_truth)m->result.value;
+    enum dim_truth t = e ? sym_decide(e, rel, x, y) : DIM_UNKNOWN;
+    return e && sym_ends_well(e, sym_now.c, "?", a, b) ? t : DIM_UNKNOWN;
 }
 
 enum dim_truth dim_prove(enum dim_rel rel, bp_dim a, bp_dim b)
@@ -83,15 +87,15 @@ static bool hinted(const sym_env *e, enum dim_rel rel, sym_ex x, bp_dim a, bp_di
     return sym_ex_hint(e, x, &hint) ? hint != 0 : holds(rel, a.value, b.value);
 }
 
-static bool ask(enum dim_rel rel, bp_dim a, bp_dim b, bool require)
+/* What is not proven. */
+static RARE bool settle_question(enum dim_rel rel, bp_dim a, bp_dim b, bool require)
 {
-    bp_ctx *c = sym_context();
+    bp_ctx *c = sym_now.c;
     sym_env *e = environment(NULL, a, b);
-    enum dim_truth t = dim_prove(rel, a, b);
-    if (t != DIM_UNKNOWN || !e)
-        return t == DIM_TRUE;
+    if (!e)
+        return false;
     sym_ex x = asked(e, rel, a, b);
-    bool data = sym_is_unbacked(e, (bp_dim){0, x.id, 0}), yes = false;
+    bool data = sym_is_data(e, (bp_dim){0, x.id, 0}), yes = false;
     if (!data)
         yes = settle(e, c, x, hinted(e, rel, x, a, b), SYM_GUARD);
     else if (require)
@@ -99,6 +103,12 @@ static bool ask(enum dim_rel rel, bp_dim a, bp_dim b, bool require)
     else if (c && !e->fail)
         not_decided(e, c, "guard on", sym_dim(e, x));
     return sym_ends_well(e, c, "?", a, b) && yes;
+}
+
+static bool ask(enum dim_rel rel, bp_dim a, bp_dim b, bool require)
+{
+    enum dim_truth t = dim_prove(rel, a, b);
+    return t != DIM_UNKNOWN ? t == DIM_TRUE : settle_question(rel, a, b, require);
 }
 
 bool dim_ask(enum dim_rel rel, bp_dim a, bp_dim b)
@@ -111,13 +121,27 @@ bool dim_require(enum dim_rel rel, bp_dim a, bp_dim b)
     return dim_is_const(a) && dim_is_const(b) ? holds(rel, a.value, b.value) : ask(rel, a, b, true);
 }
 
+/* What is asked is of data, by all that is known. */
+static RARE bool of_data(bp_dim a, bp_dim b)
+{
+    sym_env *e = environment(NULL, a, b);
+    if (!e || (!sym_is_data(e, a) && !sym_is_data(e, b)))
+        return !e;
+    sym_ex x = sym_plain(e, sym_ex_of(a)), y = sym_plain(e, sym_ex_of(b));
+    return !sym_ends_well(e, sym_now.c, "?", a, b) || sym_at(e, x.id)->unbacked || sym_at(e, y.id)->unbacked;
+}
+
+enum dim_truth dim_decide(enum dim_rel rel, bp_dim a, bp_dim b)
+{
+    enum dim_truth t = dim_prove(rel, a, b);
+    if (t != DIM_UNKNOWN || of_data(a, b))
+        return t;
+    return dim_ask(rel, a, b) ? DIM_TRUE : DIM_FALSE;
+}
+
 bool dim_eq_or_false(bp_dim a, bp_dim b)
 {
-    enum dim_truth t = dim_prove(DIM_EQ, a, b);
-    const sym_env *e = sym_current();
-    if (t != DIM_UNKNOWN || !e || sym_is_unbacked(e, a) || sym_is_unbacked(e, b))
-        return t == DIM_TRUE;
-    return dim_ask(DIM_EQ, a, b);
+    return dim_decide(DIM_EQ, a, b) == DIM_TRUE;
 }
 
 static RARE int64_t specialize(bp_ctx *c, bp_dim d)
@@ -130,7 +154,7 @@ static RARE int64_t specialize(bp_ctx *c, bp_dim d)
             not_decided(e, c, "take the number of", d);
     } else if (x.id) {
         v = sym_ex_hint(e, x, &v) ? v : d.value;
-        settle(e, sym_context(), sym_condition(e, DIM_EQ, x, sym_ex_const(v)), true, SYM_GUARD);
+        settle(e, sym_now.c, sym_condition(e, DIM_EQ, x, sym_ex_const(v)), true, SYM_GUARD);
     }
     return e && sym_ends_well(e, c, "as", d, d) ? v : 0;
 }
@@ -144,7 +168,7 @@ int64_t dim_number(bp_dim d)
 {
     if (dim_is_const(d))
         return d.value;
-    return sym_current() ? specialize(sym_context(), d) : d.value;
+    return sym_now.env ? specialize(sym_now.c, d) : d.value;
 }
 
 /* -- arithmetic ---------------------------------------------------------------------------------------------------- */
@@ -152,12 +176,9 @@ int64_t dim_number(bp_dim d)
 typedef bool (*checked_fn)(int64_t a, int64_t b, int64_t *out);
 
 /* The result's hint is computed as it was asked for, so that what overflows there is said, whatever the normal form. */
-static bp_dim compute_anew(bp_ctx *c, enum sym_op op, bp_dim a, bp_dim b, checked_fn fn, const char *sign)
+static bp_dim compute_anew(bp_ctx *c, sym_env *e, enum sym_op op, bp_dim a, bp_dim b, checked_fn fn, const char *sign)
 {
-    sym_env *e = environment(c, a, b);
-    if (!e)
-        return dim_const(0);
-    bool data = sym_is_unbacked(e, a) || sym_is_unbacked(e, b);
+    bool data = sym_is_data(e, a) || sym_is_data(e, b);
     int64_t hint = 0;
     if (!data && !fn(a.value, b.value, &hint))
         sym_fails(e, SYM_OVERFLOW);
@@ -165,20 +186,18 @@ static bp_dim compute_anew(bp_ctx *c, enum sym_op op, bp_dim a, bp_dim b, checke
     if (!sym_ends_well(e, c, sign, a, b))
         return dim_const(0);
     bp_dim r = data || !x.id ? sym_dim(e, x) : (bp_dim){hint, x.id, 0};
-    sym_memo *m = sym_memo_of(e, op, sym_ex_of(a), sym_ex_of(b));
-    m->hint = r.value;
-    m->whole = true;
+    sym_remember(e, op, sym_ex_of(a), sym_ex_of(b), r);
     return r;
 }
 
-static bp_dim compute(bp_ctx *c, enum sym_op op, bp_dim a, bp_dim b, checked_fn fn, const char *sign)
+static __attribute__((noinline)) bp_dim compute(bp_ctx *c, enum sym_op op, bp_dim a, bp_dim b, checked_fn fn,
+                                                const char *sign)
 {
-    sym_env *e = sym_current();
-    sym_ex x = sym_ex_of(a), y = sym_ex_of(b);
-    const sym_memo *m = e ? sym_memo_of(e, op, x, y) : NULL;
-    if (m && m->whole && sym_memo_is(e, m, op, x, y))
-        return (bp_dim){m->hint, m->result.id, 0};
-    return compute_anew(c, op, a, b, fn, sign);
+    sym_env *e = environment(c, a, b);
+    if (!e)
+        return dim_const(0);
+    const sym_memo *m = sym_recall(e, op, sym_ex_of(a), sym_ex_of(b));
+    return m ? m->result : compute_anew(c, e, op, a, b, fn, sign);
 }
 
 static bp_dim apply(bp_ctx *c, enum sym_op op, bp_dim a, bp_dim b, checked_fn fn, const char *sign)
@@ -194,7 +213,7 @@ static bp_dim apply(bp_ctx *c, enum sym_op op, bp_dim a, bp_dim b, checked_fn fn
 
 static bp_dim divide(bp_ctx *c, enum sym_op op, bp_dim a, bp_dim b, checked_fn fn, const char *sign)
 {
-    bool zero = dim_is_const(b) ? b.value == 0 : sym_current() && !dim_require(DIM_NE, b, dim_const(0));
+    bool zero = dim_is_const(b) ? b.value == 0 : sym_now.env && !dim_require(DIM_NE, b, dim_const(0));
     if (zero && ctx_ok(c))
         ctx_fail(c, BP_INVALID_ARGUMENT, "size %" PRId64 " %s 0: division by zero", a.value, sign);
     return zero ? dim_const(0) : apply(c, op, a, b, fn, sign);
@@ -275,7 +294,7 @@ bp_dim dim_compare(bp_ctx *c, enum dim_rel rel, bp_dim a, bp_dim b)
     if (!e || !sym_ends_well(e, c, "-", a, b))
         return dim_const(0);
     bp_dim r = sym_dim(e, x);
-    if (r.sym && !sym_is_unbacked(e, r))
+    if (r.sym && !sym_is_data(e, r))
         r.value = holds(rel, a.value, b.value);
     return r;
 }
@@ -287,7 +306,7 @@ bp_dim dim_product(bp_ctx *c, const bp_dim *d, uint32_t n)
         if (dim_prove(DIM_EQ, d[i], dim_const(0)) == DIM_TRUE)
             return dim_const(0); /* an empty product is 0, however large its other factors are */
     for (uint32_t i = 0; i < n; i++)
-        if (d[i].sym && d[i].value == 0 && sym_current() && dim_eq_or_false(d[i], dim_const(0)))
+        if (d[i].sym && d[i].value == 0 && sym_now.env && dim_eq_or_false(d[i], dim_const(0)))
             return dim_const(0);
     for (uint32_t i = 0; i < n; i++)
         r = dim_mul(c, r, d[i]);

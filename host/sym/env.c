@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static _Thread_local sym_scope current;
+_Thread_local sym_scope sym_now __attribute__((tls_model("initial-exec")));
 
 /* -- life ---------------------------------------------------------------------------------------------------------- */
 
@@ -151,32 +151,37 @@ sym_env *sym_env_clone(const sym_env *e)
 
 sym_scope sym_push(sym_env *e, bp_ctx *c)
 {
-    sym_scope former = current;
-    current = (sym_scope){e, c};
+    sym_scope former = sym_now;
+    sym_now = (sym_scope){e, c};
     return former;
 }
 
 void sym_pop(sym_scope former)
 {
-    current = former;
+    sym_now = former;
 }
 
 sym_env *sym_current(void)
 {
-    return current.env;
+    return sym_now.env;
 }
 
 bp_ctx *sym_context(void)
 {
-    return current.c;
+    return sym_now.c;
+}
+
+void sym_capture_data(sym_env *e, bool on)
+{
+    e->captures_data = on;
+}
+
+bool sym_captures_data(const sym_env *e)
+{
+    return e->captures_data;
 }
 
 /* -- entry points -------------------------------------------------------------------------------------------------- */
-
-bool sym_belongs(const sym_env *e, bp_dim d)
-{
-    return d.sym <= e->len;
-}
 
 bp_dim sym_dim(const sym_env *e, sym_ex x)
 {
@@ -331,7 +336,7 @@ void sym_set_source(sym_env *e, uint32_t k, sym_source s)
 
 bool sym_is_unbacked(const sym_env *e, bp_dim d)
 {
-    return d.sym && sym_at(e, d.sym)->unbacked;
+    return sym_is_data(e, d);
 }
 
 void sym_each_symbol(const sym_env *e, bp_dim d, void (*each)(void *arg, uint32_t k), void *arg)

@@ -65,7 +65,6 @@ bp_dim sym_dim_of(const sym_env *e, uint32_t k);      /* with its hint */
 void sym_set_source(sym_env *e, uint32_t k, sym_source s);
 /* Calls each for every symbol in d, in order of their numbers, once. */
 void sym_each_symbol(const sym_env *e, bp_dim d, void (*each)(void *arg, uint32_t k), void *arg);
-bool sym_belongs(const sym_env *e, bp_dim d);         /* d may be one of e: its id is known there */
 bool sym_is_unbacked(const sym_env *e, bp_dim d);     /* some symbol of it is */
 
 /* -- facts -- */

@@ -71,13 +71,9 @@ typedef struct { const sym_term *at; uint32_t n; int64_t k; } sym_poly;
 enum sym_fail { SYM_FINE, SYM_NOMEM, SYM_OVERFLOW, SYM_LARGE, SYM_ZERO };
 enum { SYM_CHUNK = 256, SYM_TERMS_MAX = 2000, SYM_MEMO = 1024, SYM_DEPTH = 400, SYM_WEIGHT = 20000 };
 
-/* The last results of arithmetic and proofs, by what was asked. */
-typedef struct {
-    uint32_t op, epoch;
-    sym_ex a, b, result;
-    int64_t hint;          /* of the result */
-    bool whole;            /* the hint is there, and nothing was wrong */
-} sym_memo;
+/* The last results of arithmetic and proofs, by what was asked: most of what a graph asks was asked before. Equal
+ * expressions have equal hints, so a result's is kept too. */
+typedef struct { uint32_t op, epoch; sym_ex a, b; bp_dim result; } sym_memo;
 
 struct sym_env {
     atomic_uint refs;
@@ -104,16 +100,29 @@ static inline sym_node *sym_at(const sym_env *e, uint32_t id)
     id = id <= e->len ? id : 0;
     return &e->chunks[id / SYM_CHUNK][id % SYM_CHUNK];
 }
-/* Where the result for these operands is kept. */
-static inline sym_memo *sym_memo_of(sym_env *e, uint32_t op, sym_ex a, sym_ex b)
+/* Two places in a row for what was asked. */
+static inline sym_memo *sym_memo_places(const sym_env *e, uint32_t op, sym_ex a, sym_ex b)
 {
-    uint64_t h = (a.id * 0x9e3779b97f4a7c15u + b.id * 0xc2b2ae3d27d4eb4fu + (uint64_t)a.k * 31 + (uint64_t)b.k * 17 +
-                  op) * 0x9e3779b97f4a7c15u;
-    return &e->memo[h >> 54];
+    uint64_t x = (a.id + (uint64_t)a.k) * 0x9e3779b97f4a7c15u, y = (b.id + (uint64_t)b.k + op) * 0xc2b2ae3d27d4eb4fu;
+    uint64_t h = x ^ y;
+    return &e->memo[(h ^ h >> 32) % SYM_MEMO & ~1u];
 }
 static inline bool sym_memo_is(const sym_env *e, const sym_memo *m, uint32_t op, sym_ex a, sym_ex b)
 {
     return m->epoch == e->epoch && m->op == op && sym_ex_same(m->a, a) && sym_ex_same(m->b, b);
+}
+/* NULL: it was not asked lately, or something was learned since. */
+static inline const sym_memo *sym_recall(const sym_env *e, uint32_t op, sym_ex a, sym_ex b)
+{
+    const sym_memo *m = sym_memo_places(e, op, a, b);
+    return sym_memo_is(e, m, op, a, b) ? m : sym_memo_is(e, m + 1, op, a, b) ? m + 1 : NULL;
+}
+static inline void sym_remember(sym_env *e, uint32_t op, sym_ex a, sym_ex b, bp_dim result)
+{
+    sym_memo *m = sym_memo_places(e, op, a, b);
+    if (!sym_memo_is(e, m, op, a, b))
+        m[1] = m[0];
+    m[0] = (sym_memo){op, e->epoch, a, b, result};
 }
 static inline void sym_fails(sym_env *e, enum sym_fail f) { e->fail = e->fail ? e->fail : f; }
 
@@ -184,4 +193,7 @@ bool sym_record(sym_env *e, bp_ctx *c, sym_ex condition, enum sym_origin origin)
 /* Reports a failure to c (NULL: nobody), with a and b as what the values were; false if there was one. Clears. */
 bool sym_ends_well(sym_env *e, bp_ctx *c, const char *sign, bp_dim a, bp_dim b);
 bp_dim sym_dim(const sym_env *e, sym_ex x);                   /* with its hint */
+static inline bool sym_belongs(const sym_env *e, bp_dim d) { return d.sym <= e->len; }
+static inline bool sym_is_data(const sym_env *e, bp_dim d) { return d.sym && sym_at(e, d.sym)->unbacked; }
+extern _Thread_local sym_scope sym_now __attribute__((tls_model("initial-exec"))); /* the current environment */
 #endif

@@ -465,12 +465,12 @@ static sym_ex run(sym_env *e, enum sym_op op, sym_ex a, sym_ex b)
 
 sym_ex sym_apply(sym_env *e, enum sym_op op, sym_ex a, sym_ex b)
 {
-    sym_memo *m = sym_memo_of(e, op, a, b);
-    if (sym_memo_is(e, m, op, a, b))
-        return m->result;
+    const sym_memo *m = sym_recall(e, op, a, b);
+    if (m)
+        return sym_ex_of(m->result);
     sym_ex x = run(e, op, a, b);
     if (!e->fail)
-        *m = (sym_memo){.op = op, .epoch = e->epoch, .a = a, .b = b, .result = x};
+        sym_remember(e, op, a, b, sym_dim(e, x));
     return x;
 }
 

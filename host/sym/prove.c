@@ -332,9 +332,9 @@ enum dim_truth sym_decide(sym_env *e, enum dim_rel rel, sym_ex a, sym_ex b)
     uint32_t op = SYM_REL + rel, budget = e->budget;
     if (e->fail || e->depth >= NESTED)
         return DIM_UNKNOWN;
-    sym_memo *m = sym_memo_of(e, op, a, b);
-    if (sym_memo_is(e, m, op, a, b))
-        return (enum dim_truth)m->result.k;
+    const sym_memo *m = sym_recall(e, op, a, b);
+    if (m)
+        return (enum dim_truth)m->result.value;
     e->depth++;
     enum dim_truth t = decide(e, rel, a, b);
     e->depth--;
@@ -344,7 +344,7 @@ enum dim_truth sym_decide(sym_env *e, enum dim_rel rel, sym_ex a, sym_ex b)
         t = DIM_UNKNOWN;
     }
     if (!e->fail && (!e->depth || t != DIM_UNKNOWN))
-        *m = (sym_memo){.op = op, .epoch = e->epoch, .a = a, .b = b, .result = sym_ex_const(t)};
+        sym_remember(e, op, a, b, dim_const(t));
     return t;
 }
 
