@@ -1,7 +1,9 @@
 /* What symbolic sizes cost, for symbolic.py.
  *
- *     symbolic static|dynamic NODES    shapes through a chain of views, products, sums, concatenations and slices, of
+ *     symbolic shapes static|dynamic NODES shapes through a chain of views, products, sums, concatenations and slices, of
  *                                      sizes that are numbers or symbols, in bench_measured
+ *     symbolic compile|call static|dynamic NODES       the same as a function that is compiled for eager and called;
+ *                                                      called again
  *     symbolic guards CALLS            that many checks of twenty conditions on shapes, in bench_measured
  *
  * Prints the ns that it took. */
@@ -13,7 +15,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct { bp_ctx *c; sym_env *env; bool dynamic; uint32_t n, wrong; sym_program *program; } job;
+typedef struct {
+    bp_ctx *c;
+    sym_env *env;
+    bool dynamic;
+    uint32_t n, wrong;
+    sym_program *program;
+    bp_callable *g;
+    bp_tensor *in[3];
+} job;
 
 __attribute__((noinline)) void bench_measured(job *j, void (*body)(job *j));
 void bench_measured(job *j, void (*body)(job *j))
@@ -86,6 +96,43 @@ static void infer(job *j)
     tensor_unref(bias);
 }
 
+/* -- a compile ----------------------------------------------------------------------------------------------------- */
+
+static void function(bp_ctx *c, bp_frame *f)
+{
+    const job *j = bp_user(f);
+    bp_tensor *x = bp_arg(f, 0, "x"), *weight = bp_arg(f, 1, "weight"), *bias = bp_arg(f, 2, "bias");
+    for (uint32_t i = 0; i < j->n && ctx_ok(c); i += 7) {
+        bp_tensor *y = bp_view_default(c, x, BP_DIMS(-1, 4));
+        y = bp_view_default(c, bp_add(c, bp_mm(c, y, weight), bias), BP_DIMS(bp_size(c, x, 0), bp_size(c, x, 1), 4));
+        y = bp_slice(c, bp_cat(c, BP_TENSORS(y, x), 1), 1, .end = bp_scalar_dim(bp_size(c, x, 1)));
+        x = bp_add(c, y, x);
+    }
+    bp_return(f, x);
+}
+
+static void call_function(job *j)
+{
+    j->wrong |= !j->g || !bp_call1(j->c, j->g, 3, j->in);
+}
+
+static void compile_function(job *j)
+{
+    j->g = bp_compile(j->c, function, &(bp_compile_options){.backend = "eager", .user = j, .fullgraph = 1,
+                                                            .dynamic = j->dynamic ? 1 : -1});
+    call_function(j);
+}
+
+static void make_inputs(job *j)
+{
+    float ones[60];
+    for (int i = 0; i < 60; i++)
+        ones[i] = 1;
+    j->in[0] = bp_tensor_from(j->c, BP_F32, 3, (int64_t[]){3, 5, 4}, ones);
+    j->in[1] = bp_tensor_from(j->c, BP_F32, 2, (int64_t[]){4, 4}, ones);
+    j->in[2] = bp_tensor_from(j->c, BP_F32, 1, (int64_t[]){4}, ones);
+}
+
 /* -- guards -------------------------------------------------------------------------------------------------------- */
 
 static void check(job *j)
@@ -114,32 +161,49 @@ static bp_status compile(job *j)
     return j->program ? BP_OK : BP_RESOURCE_EXHAUSTED;
 }
 
+static void end(job *j)
+{
+    bp_callable_unref(j->g);
+    sym_program_free(j->program);
+    sym_env_unref(j->env);
+    bp_ctx_destroy(j->c);
+}
+
+/* What is made at the first use, the operators' table above all, is not measured. */
+static void prepare(job *j, const char *what)
+{
+    job first = {.c = j->c, .env = j->env, .n = 7};
+    infer(&first);
+    j->wrong |= first.wrong;
+    make_inputs(j);
+    if (strcmp(what, "guards") == 0)
+        j->wrong |= compile(j) != BP_OK;
+    if (strcmp(what, "call") == 0)
+        compile_function(j);
+}
+
 int main(int argc, char **argv)
 {
-    bp_ctx *c = bp_ctx_new(NULL);
-    sym_env *env = sym_env_new();
-    bool guards = argc == 3 && strcmp(argv[1], "guards") == 0;
-    if (argc != 3 || !c || !env) {
-        fputs("usage: symbolic static|dynamic|guards N\n", stderr);
+    static const struct { const char *name; void (*body)(job *j); } WHAT[] = {
+        {"shapes", infer}, {"compile", compile_function}, {"call", call_function}, {"guards", check},
+    };
+    job j = {.c = bp_ctx_new(NULL), .env = sym_env_new()};
+    if (argc != 4 || !j.c || !j.env) {
+        fputs("usage: symbolic shapes|compile|call|guards static|dynamic N\n", stderr);
         return 2;
     }
-    job j = {.c = c, .env = env, .dynamic = strcmp(argv[1], "dynamic") == 0, .n = (uint32_t)strtoul(argv[2], NULL, 10)};
-    sym_scope former = sym_push(env, c);
-    j.wrong = guards && compile(&j) != BP_OK;
-        if (!guards) { /* what is made at the first use, the operators' table above all, is not measured */
-        job first = {.c = c, .env = env, .n = 7};
-        infer(&first);
-        j.wrong |= first.wrong;
-    }
+    j.dynamic = strcmp(argv[2], "dynamic") == 0;
+    j.n = (uint32_t)strtoul(argv[3], NULL, 10);
+    sym_scope former = sym_push(strcmp(argv[1], "shapes") == 0 || strcmp(argv[1], "guards") == 0 ? j.env : NULL, j.c);
+    prepare(&j, argv[1]);
     int64_t from = now_ns();
-    bench_measured(&j, guards ? check : infer);
+    for (size_t i = 0; i < sizeof WHAT / sizeof *WHAT; i++)
+        if (strcmp(argv[1], WHAT[i].name) == 0)
+            bench_measured(&j, WHAT[i].body);
     printf("%" PRId64 "\n", now_ns() - from);
-    j.wrong |= !guards && sym_fact_count(env) != 0;
-    if (j.wrong)
-        fprintf(stderr, "symbolic: %s\n", bp_error(c) ? bp_error_text(c) : "what was computed is not what it should be");
+    if (j.wrong || sym_fact_count(j.env))
+        fprintf(stderr, "symbolic: %s\n", bp_error(j.c) ? bp_error_text(j.c) : "what was computed is not right");
     sym_pop(former);
-    sym_program_free(j.program);
-    sym_env_unref(env);
-    bp_ctx_destroy(c);
+    end(&j);
     return j.wrong != 0;
 }
