@@ -10,7 +10,7 @@ tests_bench_call_slow_LDADD = libhost.la -lpthread
 tests_bench_call_slow_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=args_check
 # Valgrind and malloc's own figures are for builds without sanitizers.
 if !SANITIZED
-script_tests += %D%/call.py %D%/million.sh
+script_tests += %D%/call.py %D%/million.sh %D%/symbolic.py
 endif
 
 # Shapes of symbols beside shapes of numbers, and guards on them.
