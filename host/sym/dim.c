@@ -47,11 +47,12 @@ static __attribute__((noinline)) enum dim_truth prove(enum dim_rel rel, bp_dim a
 {
     if (dim_same(a, b))
         return rel == DIM_EQ || rel == DIM_LE ? DIM_TRUE : DIM_FALSE;
-    sym_env *e = environment(NULL, a, b);
+    sym_env *e = sym_now.env;
     sym_ex x = sym_ex_of(a), y = sym_ex_of(b);
     const sym_memo *m = e ? sym_recall(e, SYM_REL + rel, x, y) : NULL;
     if (m)
         return (enum dim_truth)m->result.value;
+    e = environment(NULL, a, b);
     enum dim_truth t = e ? sym_decide(e, rel, x, y) : DIM_UNKNOWN;
     return e && sym_ends_well(e, sym_now.c, "?", a, b) ? t : DIM_UNKNOWN;
 }
@@ -193,11 +194,12 @@ static bp_dim compute_anew(bp_ctx *c, sym_env *e, enum sym_op op, bp_dim a, bp_d
 static __attribute__((noinline)) bp_dim compute(bp_ctx *c, enum sym_op op, bp_dim a, bp_dim b, checked_fn fn,
                                                 const char *sign)
 {
-    sym_env *e = environment(c, a, b);
-    if (!e)
-        return dim_const(0);
-    const sym_memo *m = sym_recall(e, op, sym_ex_of(a), sym_ex_of(b));
-    return m ? m->result : compute_anew(c, e, op, a, b, fn, sign);
+    sym_env *e = sym_now.env;
+    const sym_memo *m = e ? sym_recall(e, op, sym_ex_of(a), sym_ex_of(b)) : NULL;
+    if (m)
+        return m->result;
+    e = environment(c, a, b);
+    return e ? compute_anew(c, e, op, a, b, fn, sign) : dim_const(0);
 }
 
 static bp_dim apply(bp_ctx *c, enum sym_op op, bp_dim a, bp_dim b, checked_fn fn, const char *sign)

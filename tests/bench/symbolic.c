@@ -1,12 +1,12 @@
 /* What symbolic sizes cost, for symbolic.py.
  *
- *     symbolic shapes static|dynamic NODES shapes through a chain of views, products, sums, concatenations and slices, of
- *                                      sizes that are numbers or symbols, in bench_measured
+ *     symbolic shapes static|dynamic NODES             shapes through a chain of views, products, sums, concatenations
+ *                                                      and slices, of sizes that are numbers or symbols
  *     symbolic compile|call static|dynamic NODES       the same as a function that is compiled for eager and called;
  *                                                      called again
- *     symbolic guards CALLS            that many checks of twenty conditions on shapes, in bench_measured
+ *     symbolic guards static CALLS                     that many checks of twenty conditions on shapes
  *
- * Prints the ns that it took. */
+ * What is measured runs in bench_measured. Prints the ns that it took. */
 #include "host/op/op.h"
 #include "host/sym/env.h"
 #include "tests/bench/process.h"
