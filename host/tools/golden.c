@@ -278,10 +278,11 @@ static void say_symbols(const golden_symbols *g, const golden_options *o)
     for (uint32_t i = 0; o->verbose && i < op_count(); i++)
         if (g->rows[i].pinned)
             say(o, "%s: %u of %u symbols become numbers", op_at(i)->target, g->rows[i].pinned, g->rows[i].symbols);
-    for (uint32_t i = 0; i < 2; i++)
+    static const char *const modes[] = {"numbers as arguments", "SymInts as symbols", "each size apart"};
+    for (uint32_t i = 0; i < 3; i++)
         say(o, "%s: sizes stay symbols in %llu cases, some do in %llu, none in %llu; %llu have none to begin with",
-            i ? "SymInts as symbols" : "numbers as arguments", (unsigned long long)g->runs[i].stayed,
-            (unsigned long long)g->runs[i].in_part, (unsigned long long)g->runs[i].pinned,
+            modes[i], (unsigned long long)g->runs[i].stayed, (unsigned long long)g->runs[i].in_part,
+            (unsigned long long)g->runs[i].pinned,
             (unsigned long long)g->runs[i].none);
     say(o, "compared at %llu other sizes for which the facts hold", (unsigned long long)g->others);
 }

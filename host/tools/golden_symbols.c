@@ -1,8 +1,7 @@
 /* Shape rules with symbols: an operator's rule is run on fakes whose sizes are symbols, one for each number.
  *
  * What it says must be, at the recorded sizes, what the rule says of numbers; and so it must at other sizes for which
- * the facts hold that the rule asked for. Once numbers among the arguments stay what they are, once those that are
- * SymInts become symbols too. */
+ * the facts hold that the rule asked for. Each case runs in every symbolic_mode. */
 #include "host/tools/golden_symbols.h"
 #include "host/tools/symbolic.h"
 #include <inttypes.h>
@@ -34,7 +33,7 @@ typedef struct {
     golden_case *k;
     symbolic s;
     const op_row *row;
-    bool numbers;                       /* SymInts become symbols too */
+    enum symbolic_mode mode;
     VEC(bp_tensor *) from, to;          /* real tensors and their fakes */
     const int64_t *values;              /* NULL: symbols are made; else what is symbolic is evaluated */
 } mapping;
@@ -61,7 +60,7 @@ static bp_value mapped_number(mapping *m, bp_dim d, bool symint)
     int64_t v;
     if (m->values)
         return symbolic_at(&m->s, d, m->values, &v) ? value_int(v) : value_int(0);
-    return symint && m->numbers ? value_dim(symbolic_number(&m->s, d.value)) : value_dim(d);
+    return symint && m->mode == MODE_SYMINTS ? value_dim(symbolic_number(&m->s, d.value)) : value_dim(d);
 }
 
 static bp_value mapped_value(mapping *m, const bp_value *v, bool symint, uint32_t depth)
@@ -184,13 +183,13 @@ static bool agrees_at(mapping *m, const bp_value *args, const shape_call *sym, c
 static void count(const mapping *m, golden_symbols *seen, uint32_t others)
 {
     uint32_t all = sym_symbol_count(m->s.e), pinned = symbolic_pinned(&m->s);
-    symbolic_runs *runs = &seen->runs[m->numbers];
+    symbolic_runs *runs = &seen->runs[m->mode];
     seen->others += others;
     runs->none += all == 0;
     runs->stayed += all && !pinned;
     runs->in_part += pinned && pinned < all;
     runs->pinned += all && pinned == all;
-    if (!m->numbers)
+    if (m->mode != MODE_SYMINTS)
         return;
     seen->rows[m->row->number].symbols += all;
     seen->rows[m->row->number].pinned += pinned;
@@ -218,17 +217,19 @@ static golden_verdict check_with(mapping *m, const bp_value *args, golden_symbol
     return CASE_PASSED;
 }
 
-static golden_verdict check_mapped(golden_case *k, const op_row *row, const bp_value *args, bool numbers,
+static golden_verdict check_mapped(golden_case *k, const op_row *row, const bp_value *args, enum symbolic_mode mode,
                                    golden_symbols *seen, buf *why)
 {
-    mapping m = {.k = k, .row = row, .numbers = numbers};
+    static const char *const modes[] = {"", " (SymInts are symbols)", " (each size is a symbol of its own)"};
+    mapping m = {.k = k, .row = row, .mode = mode};
     if (!symbolic_begin(k->c, k->line + 1, &m.s)) {
         ctx_nomem(k->c);
         return golden_judge_error(k, why);
     }
+    m.s.apart = mode == MODE_APART;
     golden_verdict v = check_with(&m, args, seen, why);
-    if (v == CASE_FAILED && numbers)
-        buf_puts(why, " (SymInts are symbols)");
+    if (v == CASE_FAILED)
+        buf_puts(why, modes[mode]);
     mapping_fini(&m);
     symbolic_end(&m.s);
     return v;
@@ -275,8 +276,10 @@ static golden_verdict check(golden_case *k, const op_row *row, const json_t *j, 
         diag_clear(&k->c->diag);
         return data ? CASE_UNSUPPORTED : CASE_FAILED;
     }
-    golden_verdict v = check_mapped(k, row, args, false, seen, why);
-    return v == CASE_PASSED ? check_mapped(k, row, args, true, seen, why) : v;
+    golden_verdict v = CASE_PASSED;
+    for (enum symbolic_mode mode = MODE_NUMBERS; mode <= MODE_APART && v == CASE_PASSED; mode++)
+        v = check_mapped(k, row, args, mode, seen, why);
+    return v;
 }
 
 golden_verdict golden_check_rule(golden_case *k, const json_t *j, golden_symbols *seen, buf *why)

@@ -7,9 +7,12 @@
 typedef struct { uint32_t symbols, pinned; } symbolic_seen;
 /* Runs without a symbol; those in which all stay symbols, some do, all become numbers. */
 typedef struct { uint64_t none, stayed, in_part, pinned; } symbolic_runs;
+/* Equal sizes are one symbol, and numbers among the arguments stay what they are; SymInts become symbols too; or every
+ * size is a symbol of its own. */
+enum symbolic_mode { MODE_NUMBERS, MODE_SYMINTS, MODE_APART };
 struct golden_symbols {
     symbolic_seen *rows;             /* one an operator */
-    symbolic_runs runs[2];           /* with numbers among the arguments, with SymInts as symbols */
+    symbolic_runs runs[3];           /* by symbolic_mode */
     uint64_t others;                 /* other sizes at which rules were compared */
 };
 

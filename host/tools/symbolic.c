@@ -31,7 +31,7 @@ bp_dim symbolic_number(symbolic *s, int64_t v)
 {
     if (v < 2)
         return dim_const(v);
-    for (uint32_t k = 0; k < sym_symbol_count(s->e); k++)
+    for (uint32_t k = 0; !s->apart && k < sym_symbol_count(s->e); k++)
         if (sym_symbol_at(s->e, k)->hint == v)
             return sym_dim_of(s->e, k);
     char name[32];

@@ -5,11 +5,12 @@
 #include "host/op/op.h"
 #include "host/sym/env.h"
 
-/* An environment of duck-shaped symbols: one for each number of at least 2. */
+/* An environment of duck-shaped symbols: one for each number of at least 2; or, apart, one for each size. */
 typedef struct {
     bp_ctx *c;
     sym_env *e;
     uint64_t random;    /* state of the generator; not 0 */
+    bool apart;
 } symbolic;
 
 bool symbolic_begin(bp_ctx *c, uint64_t seed, symbolic *s); /* false: out of memory */
