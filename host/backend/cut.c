@@ -210,11 +210,17 @@ static bp_value translate(copying *k, const bp_value *v)
     return out;
 }
 
+/* NULL: there are none, or memory is used up, as the context says. */
 static const tensor_meta *translate_metas(copying *k, const graph_node *n)
 {
-    tensor_meta *out = k->from->g.syms ? arena_array(&k->values, n->nmetas + 1u, sizeof *out) : n->metas;
-    for (uint32_t i = 0; out && out != n->metas && i < n->nmetas; i++)
-        graph_import_meta(&k->dims, &n->metas[i], &out[i]);
+    if (!k->from->g.syms || !n->nmetas)
+        return n->metas;
+    tensor_meta *out = arena_array(&k->values, n->nmetas, sizeof *out);
+    for (uint32_t i = 0; out && i < n->nmetas; i++)
+        if (graph_import_meta(&k->dims, &n->metas[i], &out[i]) != BP_OK)
+            return NULL;
+    if (!out)
+        ctx_nomem(k->c);
     return out;
 }
 
@@ -237,6 +243,7 @@ static void copy_call(copying *k, node_id n)
     const graph_node *node = graph_get(&k->from->g, n);
     bp_value *args = arena_array(&k->values, node->nargs, sizeof *args);
     node_kwarg *kwargs = arena_array(&k->values, node->nkwargs, sizeof *kwargs);
+    const tensor_meta *metas = translate_metas(k, node);
     graph_each_input(&k->from->g, n, copy_attr_if_new, k);
     for (uint32_t i = 0; args && i < node->nargs; i++)
         args[i] = translate(k, &node->args[i]);
@@ -245,7 +252,7 @@ static void copy_call(copying *k, node_id n)
     k->map[n] = graph_add(&k->to->g, &(node_spec){.op = BP_NODE_CALL_FUNCTION, .name = node->name,
                                                   .target = node->target, .args = args, .nargs = args ? node->nargs : 0,
                                                   .kwargs = kwargs, .nkwargs = kwargs ? node->nkwargs : 0,
-                                                  .metas = translate_metas(k, node), .nmetas = node->nmetas,
+                                                  .metas = metas, .nmetas = metas ? node->nmetas : 0,
                                                   .number = graph_import_dim(&k->dims, node->number),
                                                   .exact_name = true});
     graph_set_site(&k->to->g, k->map[n], node->file, node->line);
@@ -256,9 +263,10 @@ static void copy_group(copying *k, const group *g)
     for (uint32_t i = 0; i < g->in.len; i++) {
         const graph_node *node = graph_get(&k->from->g, g->in.at[i]);
         bool is_input = node->op == BP_NODE_PLACEHOLDER;
+        const tensor_meta *metas = translate_metas(k, node);
         k->map[g->in.at[i]] = graph_add(&k->to->g, &(node_spec){
             .op = BP_NODE_PLACEHOLDER, .role = is_input ? node->role : BP_ROLE_USER, .name = node->name,
-            .target = is_input ? node->target : node->name, .metas = translate_metas(k, node), .nmetas = node->nmetas,
+            .target = is_input ? node->target : node->name, .metas = metas, .nmetas = metas ? node->nmetas : 0,
             .number = graph_import_dim(&k->dims, node->number), .exact_name = true});
     }
     for (uint32_t i = 0; i < g->nodes.len; i++)
@@ -314,9 +322,11 @@ static bp_status fill_graph(copying *k, group *g)
 {
     k->to->code_id = k->from->code_id;
     k->to->part = k->from->part;
-    TRY(graph_import_init(&k->dims, k->c, &k->to->g, k->from->g.syms));
-    copy_group(k, g);
-    bp_status st = ctx_ok(k->c) ? graph_status(k->c, &k->to->g) : k->c->diag.code;
+    bp_status st = graph_import_init(&k->dims, k->c, &k->to->g, k->from->g.syms);
+    if (st == BP_OK) {
+        copy_group(k, g);
+        st = ctx_ok(k->c) ? graph_status(k->c, &k->to->g) : k->c->diag.code;
+    }
     st = st ? st : finish_symbols(k, g);
     graph_import_fini(&k->dims);
     return st;

@@ -161,12 +161,15 @@ uint32_t service_symbol_count(const bp_graph_module *gm)
 
 bp_status service_symbol_at(const bp_graph_module *gm, uint32_t k, bp_symbol *out)
 {
-    if (!out || k >= service_symbol_count(gm))
+    if (!out || out->size < offsetof(bp_symbol, name) || k >= service_symbol_count(gm))
         return BP_INVALID_ARGUMENT;
     const sym_symbol *s = sym_symbol_at(gm->g.syms, k);
-    *out = (bp_symbol){.size = sizeof *out, .flags = s->unbacked ? BP_SYMBOL_UNBACKED : 0, .name = s->name,
-                       .dim = sym_dim_of(gm->g.syms, k), .hint = s->unbacked ? 0 : s->hint};
-    sym_bounds(gm->g.syms, out->dim, &out->min, &out->max);
+    bp_symbol own = {.size = out->size, .flags = s->unbacked ? BP_SYMBOL_UNBACKED : 0, .name = s->name,
+                     .dim = sym_dim_of(gm->g.syms, k), .hint = s->unbacked ? 0 : s->hint, .min = s->min,
+                     .max = s->max};
+    if (compile_record_of(gm)) /* what was learned since; afterwards several threads may ask */
+        sym_bounds(gm->g.syms, own.dim, &own.min, &own.max);
+    memcpy(out, &own, out->size < sizeof own ? out->size : sizeof own);
     return BP_OK;
 }
 
@@ -219,17 +222,25 @@ static bool take_failure(compile_record *record)
     return failed;
 }
 
+static bool ask(int32_t relation, bp_dim a, bp_dim b)
+{
+    switch (relation) {
+    case BP_DIM_EQ: return dim_eq(a, b);
+    case BP_DIM_NE: return !dim_eq(a, b);
+    case BP_DIM_LT: return dim_lt(a, b);
+    case BP_DIM_LE: return dim_le(a, b);
+    case BP_DIM_GT: return dim_lt(b, a);
+    default: return dim_le(b, a);
+    }
+}
+
 int32_t service_dim_holds(const bp_graph_module *gm, int32_t relation, bp_dim a, bp_dim b)
 {
     compile_record *record = compile_record_of(gm);
-    if (relation < BP_DIM_EQ || relation > BP_DIM_LE || !is_dim(gm, a) || !is_dim(gm, b) || !record)
+    if (relation < BP_DIM_EQ || relation > BP_DIM_GE || !is_dim(gm, a) || !is_dim(gm, b) || !record)
         return -1;
     sym_scope former = sym_push(gm->g.syms, record->c);
-    enum dim_rel rel = (enum dim_rel)(relation - BP_DIM_EQ);
-    bool holds = rel == DIM_EQ   ? dim_eq(a, b)
-                 : rel == DIM_NE ? !dim_eq(a, b)
-                 : rel == DIM_LT ? dim_lt(a, b)
-                                 : dim_le(a, b);
+    bool holds = ask(relation, a, b);
     sym_pop(former);
     return take_failure(record) ? -1 : holds;
 }

@@ -45,7 +45,9 @@ bp_status init(const bp_host *host)
 
 static bp_compiled *tell(bp_graph_module *gm, const lower_failure *failure)
 {
-    return failure->code == BP_UNIMPLEMENTED ? bp_decline(gm, 0, "%s", failure->text) : bp_fail(gm, failure->code, "%s", failure->text);
+    if (failure->code == BP_UNIMPLEMENTED)
+        return bp_decline(gm, 0, "%s", failure->text);
+    return bp_fail(gm, failure->code, "%s", failure->text);
 }
 
 bp_compiled *compile(bp_graph_module *gm, const bp_inputs *inputs)

@@ -6,7 +6,7 @@
 
 typedef struct shapes shapes;
 
-/* Refers to gm. The program for the hints is made at once, so that what oneDNN lacks is known. NULL: failure says it. */
+/* Refers to gm. The program for the hints is made at once, so that what oneDNN lacks is known. NULL: failure tells. */
 shapes *shapes_new(bp_graph_module *gm, lower_failure *failure);
 bp_status shapes_run(void *state, bp_run *r);
 void shapes_destroy(void *state);

@@ -24,7 +24,7 @@ HEADERS = [os.path.join(top, "sdk/include"), os.path.join(build, "sdk/include")]
 LIBRARY = os.path.join(build, ".libs", "libbackplane.so")
 COMPILER = os.environ.get("CC", "gcc").split()
 # Structs whose size crosses the boundary with them: the other side reads no further.
-GROWING = re.compile(r"bp_(host|backend_info|view|compile_options|callable_stats|nn_\w+_options)")
+GROWING = re.compile(r"bp_(host|backend_info|backend_wants|symbol|view|compile_options|callable_stats|nn_\w+_options)")
 # abidiff's exit status: 1 and 2 are failures of its own, 4 a change, 8 an incompatible one.
 OWN_ERRORS = 3
 

@@ -21,10 +21,19 @@ static const char TEXT[] = "graph g {\n"
 static const char INI[] = "[host]\nfallback = silent\nprobe = off\n[backend other]\nlibrary = x.so\nopt.a = 1,\n  2\n"
                           "?opt.b = 3\ntags = vendor\n";
 
+static const char SIZES[] = "graph g {\n"
+                            "  symbol s0 in [2, inf] hint 6\n"
+                            "  %x: f32[s0] = placeholder \"x\" user\n"
+                            "  %k: f32[2] = get_attr \"k\" data \"AACAPwAAAEA=\"\n"
+                            "  %abs_1: f32[s0] = aten.abs.default(%x)\n"
+                            "  %add: f32[s0] = aten.add.Tensor(%abs_1, %x)\n"
+                            "  %neg: f32[s0] = aten.neg.default(%add)\n"
+                            "  output(%neg, %k, %x)\n}\n";
+
 static bp_runtime *rt;
 static bp_ctx *c;
 static bp_tensor *x;
-static bp_graph_module *gm;
+static bp_graph_module *gm, *fixed, *sizes;
 static char ini[512];
 
 static bp_status refuse(void *state, bp_run *r)
@@ -41,6 +50,12 @@ static bp_compiled *chain(bp_graph_module *g, const bp_inputs *inputs)
 {
     static const char *const NAMES[] = {"?absent", "failing", "eager"};
     return bp_compile_with(g, inputs, NAMES, 3);
+}
+/* Reads a size, so that another one is compiled for. */
+static bp_compiled *reading(bp_graph_module *g, const bp_inputs *inputs)
+{
+    bp_view v;
+    return bp_input_view(inputs, 0, &v) ? NULL : failing(g, inputs);
 }
 static int32_t supports(const bp_graph_module *g, uint32_t node, char *why, size_t cap)
 {
@@ -61,14 +76,16 @@ static int start(void **state)
     rt = bp_runtime_new(NULL);
     c = bp_ctx_new(rt);
     x = bp_keep(c, bp_tensor_from(c, BP_F32, 1, (int64_t[]){4}, (const float[]){1, 2, 3, 4}));
-    gm = graph_parse_text(c, "t.bpg", TEXT, sizeof TEXT - 1);
+    gm = fixed = graph_parse_text(c, "t.bpg", TEXT, sizeof TEXT - 1);
+    sizes = graph_parse_text(c, "s.bpg", SIZES, sizeof SIZES - 1);
     return x && gm && bp_set_config(c, "fallback", "silent") == BP_OK ? 0 : -1;
 }
 
 static int end(void **state)
 {
     (void)state;
-    gm_unref(gm);
+    gm_unref(fixed);
+    gm_unref(sizes);
     tensor_unref(x);
     bp_ctx_destroy(c);
     bp_runtime_unref(rt);
@@ -176,6 +193,13 @@ static void programs_compile_run_and_fall_back_or_say_why_not(void **state)
     part->info.size = sizeof part->info;
     assert_true(oom_sweep("parts", compile_and_run, part) > 100);
     assert_true(oom_sweep("chain", compile_and_run, add("chain", chain)) > 100);
+    gm = sizes; /* its hint is another size than x's: a run compiles once more */
+    backend *reads = add("reading", reading);
+    assert_true(oom_sweep("sizes", compile_and_run, reads) > 100);
+    reads->info.supports = supports;
+    reads->info.size = sizeof reads->info;
+    assert_true(oom_sweep("parts of sizes", compile_and_run, reads) > 200);
+    gm = fixed;
 }
 
 int main(void)

@@ -73,12 +73,12 @@ typedef struct { int64_t value; uint32_t sym, zero; } bp_dim;
  * INT64_MAX are no bounds. */
 enum { BP_SYMBOL_UNBACKED = 1u }; /* the graph itself computes it: there is no hint */
 typedef struct {
-    uint32_t size, flags; /* size of this struct, in bytes: what the giver filled in */
+    uint32_t size, flags; /* size of this struct, set by who asks for it: no more is filled in */
     const char *name;     /* "s0" */
     bp_dim dim;
     int64_t hint, min, max;
 } bp_symbol;
-/* Relations and operations on dims, of bp_dim_holds and bp_dim_make. */
+/* Relations and operations on dims. */
 enum { BP_DIM_EQ = 1, BP_DIM_NE = 2, BP_DIM_LT = 3, BP_DIM_LE = 4, BP_DIM_GT = 5, BP_DIM_GE = 6 };
 enum {
     BP_DIM_ADD = 1, BP_DIM_SUB = 2, BP_DIM_MUL = 3, BP_DIM_FLOORDIV = 4, BP_DIM_MOD = 5, BP_DIM_MIN = 6, BP_DIM_MAX = 7

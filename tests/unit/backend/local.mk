@@ -16,3 +16,6 @@ if HAVE_ONEDNN
 unit_tests += %D%/test_onednn
 tests_unit_backend_test_onednn_LDADD = $(world)
 endif
+unit_tests += %D%/test_variants
+tests_unit_backend_test_variants_LDADD = $(world)
+EXTRA_DIST += %D%/acting.h

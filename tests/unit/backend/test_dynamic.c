@@ -1,119 +1,5 @@
-/* Graphs with symbols: what a plugin sees of a size, what it then serves, variants, and sizes of a run. */
-#include "host/backend/chain.h"
-#include "host/backend/room.h"
-#include "host/base/log.h"
-#include "tests/lib/world.h"
-#include <stdlib.h>
-
-static const char GRAPH[] = "graph g {\n"
-                            "  symbol s0 in [2, inf] hint 4\n"
-                            "  symbol s1 in [2, inf] hint 3\n"
-                            "  %x: f32[s0] = placeholder \"x\" user\n"
-                            "  %y: f32[s1] = placeholder \"y\" user\n"
-                            "  %abs_1: f32[s0] = aten.abs.default(%x)\n"
-                            "  %cat: f32[s0 + s1] = aten.cat.default([%abs_1, %y])\n"
-                            "  %neg: f32[s0 + s1] = aten.neg.default(%cat)\n"
-                            "  output(%neg)\n"
-                            "}\n";
-
-/* -- a backend that does what a test wants ------------------------------------------------------------------------- */
-
-static void (*look)(bp_graph_module *gm, const bp_inputs *inputs);
-static bp_compiled *(*answer_with)(bp_graph_module *gm, const bp_inputs *inputs);
-static atomic_uint compiles;
-
-static bp_compiled *acting(bp_graph_module *gm, const bp_inputs *inputs)
-{
-    compiles++;
-    if (look)
-        look(gm, inputs);
-    return answer_with ? answer_with(gm, inputs) : bp_forward(gm);
-}
-
-typedef struct { world *w; backend *b; bp_graph_module *gm; program *p; } stage;
-
-static stage open_stage(const char *ini, const char *text, uint32_t flags)
-{
-    stage s = {.w = world_open(ini)};
-    look = NULL;
-    answer_with = NULL;
-    compiles = 0;
-    world_ok(s.w, bp_register_backend_at(s.w->c, "acting", acting, NULL, NULL, __FILE__, __LINE__));
-    s.b = backend_find(s.w->rt, "acting");
-    s.b->info = (bp_backend_info){.size = sizeof s.b->info, .flags = flags};
-    s.gm = world_graph(s.w, text);
-    return s;
-}
-
-static void compile(stage *s)
-{
-    world_ok(s->w, program_compile(s->w->c, s->gm, s->b, &s->p));
-}
-
-static void close_stage(stage *s)
-{
-    program_unref(s->p);
-    gm_unref(s->gm);
-    world_close(s->w);
-}
-
-static bp_tensor *floats(bp_ctx *c, int64_t n)
-{
-    bp_tensor *t = tensor_contiguous_new(c, BP_F32, 1, &n);
-    assert_non_null(t);
-    for (int64_t i = 0; i < n; i++)
-        ((float *)tensor_ptr(t))[i] = (float)(i % 7) - 2.5f;
-    return t;
-}
-
-/* Runs on inputs of these sizes; the code. out: the result, of right values and size when there is one. */
-static bp_status run_on(bp_ctx *c, program *p, int64_t n, int64_t m)
-{
-    bp_tensor *in[2] = {floats(c, n), floats(c, m)}, *out = NULL;
-    program_io io = {.inputs = in, .ninputs = 2, .outputs = &out, .noutputs = 1};
-    bp_status st = program_run(c, p, &io);
-    if (st == BP_OK) {
-        assert_int_equal(tensor_nelem(out), n + m);
-        for (int64_t i = 0; i < n + m; i++) {
-            float v = (float)((i < n ? i : i - n) % 7) - 2.5f;
-            assert_float_equal(((float *)tensor_ptr(out))[i], -(i < n && v < 0 ? -v : v), 0);
-        }
-    } else {
-        assert_null(out);
-    }
-    tensor_unref(out);
-    tensor_unref(in[0]);
-    tensor_unref(in[1]);
-    return st;
-}
-
-static void run(stage *s, int64_t n, int64_t m)
-{
-    world_ok(s->w, run_on(s->w->c, s->p, n, m));
-}
-
-static void expect_variants(const stage *s, uint32_t n)
-{
-    assert_int_equal(program_variants(s->p), n);
-    assert_int_equal(compiles, n);
-}
-
-static void expect_shown(const stage *s, const char *line)
-{
-    buf text = {0};
-    program_print_assignment(s->p, &text);
-    assert_contains(buf_text(&text), line);
-    buf_fini(&text);
-}
-
-static uint32_t by_name(const bp_graph_module *gm, const char *name)
-{
-    for (uint32_t i = 0; i < bp_node_count(gm); i++)
-        if (strcmp(bp_node_name(gm, bp_node_at(gm, i)), name) == 0)
-            return bp_node_at(gm, i);
-    fail_msg("no node %s", name);
-    return 0;
-}
+/* Graphs with symbols: what a plugin sees of a size, what it then serves, and sizes of a run. */
+#include "tests/unit/backend/acting.h"
 
 /* -- reading is specializing --------------------------------------------------------------------------------------- */
 
@@ -137,17 +23,6 @@ static void a_backend_that_reads_no_size_is_compiled_once_for_all(void **state)
     expect_variants(&s, 1);
     expect_shown(&s, "g: any size\nabs_1 (aten.abs.default) -> acting");
     close_stage(&s);
-}
-
-static void look_at_x(bp_graph_module *gm, const bp_inputs *inputs)
-{
-    bp_view v = {0}, again = {0};
-    (void)gm;
-    assert_int_equal(bp_input_view(inputs, 0, &v), BP_OK);
-    assert_int_equal(bp_input_view(inputs, 0, &again), BP_OK);
-    assert_int_equal(v.sizes[0].sym, 0);
-    assert_int_equal(v.strides[0].value, 1);
-    assert_ptr_equal(v.sizes, again.sizes);
 }
 
 static void a_size_that_is_read_is_a_condition(void **state)
@@ -299,7 +174,7 @@ static void look_at_symbols(bp_graph_module *gm, const bp_inputs *inputs)
 {
     char text[64];
     bp_view v;
-    bp_symbol k = {0};
+    bp_symbol k = {.size = sizeof k}, none = {0};
     bp_dim twice;
     assert_int_equal(bp_input_view(inputs, 0, &v), BP_OK);
     assert_int_not_equal(v.sizes[0].sym, 0);
@@ -313,6 +188,7 @@ static void look_at_symbols(bp_graph_module *gm, const bp_inputs *inputs)
     assert_true(k.max == INT64_MAX);
     assert_int_equal(k.flags, 0);
     assert_int_equal(bp_symbol_at(gm, 2, &k), BP_INVALID_ARGUMENT);
+    assert_int_equal(bp_symbol_at(gm, 0, &none), BP_INVALID_ARGUMENT);
     assert_int_equal(bp_node_meta(gm, by_name(gm, "cat"), 0, &v), BP_OK);
     assert_int_equal(bp_dim_text(gm, v.sizes[0], text, sizeof text), 7);
     assert_string_equal(text, "s0 + s1");
@@ -326,6 +202,7 @@ static void look_at_symbols(bp_graph_module *gm, const bp_inputs *inputs)
     assert_int_equal(bp_dim_make(gm, BP_DIM_ADD, (bp_dim){1, 4000000000u, 0}, twice, &twice), BP_INVALID_ARGUMENT);
     assert_int_equal(bp_dim_holds(gm, BP_DIM_LT, (bp_dim){3, 0, 0}, twice), 1); /* proven */
     assert_int_equal(bp_dim_holds(gm, 0, twice, twice), -1);
+    assert_int_equal(bp_dim_holds(gm, BP_DIM_GT, twice, (bp_dim){7, 0, 0}), 1);
     assert_int_equal(bp_fact_count(gm), 0);
 }
 
@@ -506,14 +383,6 @@ static bp_compiled *show(bp_graph_module *gm, const bp_inputs *inputs)
     return bp_forward(gm);
 }
 
-static int32_t only_views(const bp_graph_module *gm, uint32_t node, char *why, size_t cap)
-{
-    (void)why;
-    (void)cap;
-    const char *target = bp_node_target(gm, node);
-    return strstr(target, "view") || strstr(target, "expand") || strstr(target, "select");
-}
-
 static void a_group_s_hidden_symbols_are_inputs_of_their_own(void **state)
 {
     (void)state;
@@ -553,139 +422,6 @@ static void what_is_read_of_a_part_is_a_condition_of_the_whole(void **state)
     close_stage(&s);
 }
 
-/* -- limits and failures ------------------------------------------------------------------------------------------- */
-
-static uint32_t count(const char *text, const char *what)
-{
-    uint32_t n = 0;
-    for (const char *at = text; (at = strstr(at, what)); at++)
-        n++;
-    return n;
-}
-
-static void beyond_the_limit_eager_answers_with_one_warning(void **state)
-{
-    (void)state;
-    stage s = open_stage("[host]\nrecompile_limit = 3\n", GRAPH, 0);
-    look = look_at_x;
-    compile(&s);
-    for (int64_t n = 2; n < 12; n++)
-        run(&s, n, 3);
-    expect_variants(&s, 3);
-    const char *log = buf_text(&s.w->log);
-    assert_int_equal(count(log, "recompile_limit is 3"), 1);
-    assert_contains(log, "graph \"g\" was compiled by backend \"acting\" for 3 sizes");
-    assert_contains(log, "BP_DYNAMIC_SHAPES");
-    assert_contains(log, "bp_mark_static");
-    close_stage(&s);
-}
-
-static void beyond_the_limit_a_strict_policy_is_an_error(void **state)
-{
-    (void)state;
-    stage s = open_stage("[host]\nrecompile_limit = 1\nfallback = error\n", GRAPH, 0);
-    look = look_at_x;
-    compile(&s);
-    assert_int_equal(run_on(s.w->c, s.p, 9, 3), BP_FAILED_PRECONDITION);
-    assert_contains(s.w->c->diag.message, "for 1 sizes (the last one: s0 == 4), and recompile_limit is 1");
-    bp_error_clear(s.w->c);
-    run(&s, 4, 8);
-    close_stage(&s);
-}
-
-static bp_compiled *only_four(bp_graph_module *gm, const bp_inputs *inputs)
-{
-    bp_view v;
-    bp_input_view(inputs, 0, &v);
-    return v.sizes[0].value == 4 ? bp_forward(gm) : bp_fail(gm, BP_INTERNAL, "no kernel for %d", (int)v.sizes[0].value);
-}
-
-static void a_size_that_a_backend_cannot_compile_is_the_next_one_s(void **state)
-{
-    (void)state;
-    stage s = open_stage("", GRAPH, 0);
-    answer_with = only_four;
-    compile(&s);
-    run(&s, 5, 3);
-    expect_shown(&s, "g: s0 == 5\n");
-    expect_shown(&s, "-> eager -> acting: no kernel for 5");
-    run(&s, 4, 3);
-    expect_variants(&s, 2);
-    close_stage(&s);
-}
-
-static void a_strict_policy_tells_of_the_size_that_does_not_compile(void **state)
-{
-    (void)state;
-    stage s = open_stage("[host]\nfallback = error\n", GRAPH, 0);
-    answer_with = only_four;
-    compile(&s);
-    assert_int_equal(run_on(s.w->c, s.p, 5, 3), BP_INTERNAL);
-    assert_contains(s.w->c->diag.message, "no kernel for 5");
-    bp_error_clear(s.w->c);
-    run(&s, 4, 3);
-    assert_int_equal(program_variants(s.p), 1);
-    close_stage(&s);
-}
-
-/* -- predicates ---------------------------------------------------------------------------------------------------- */
-
-static void a_predicate_gets_a_variant_when_it_is_first_met(void **state)
-{
-    (void)state;
-    stage s = open_stage("", GRAPH, BP_DYNAMIC_SHAPES);
-    compile(&s);
-    sym_scope former = sym_push(s.gm->g.syms, s.w->c);
-    bp_dim is_eight = dim_compare(s.w->c, DIM_EQ, sym_dim_of(s.gm->g.syms, 0), dim_const(8));
-    sym_pop(former);
-    world_ok(s.w, program_specialize_on(s.w->c, s.p, &is_eight, 1));
-    run(&s, 9, 3);
-    expect_variants(&s, 1);
-    run(&s, 8, 3);
-    run(&s, 8, 5);
-    run(&s, 9, 5);
-    expect_variants(&s, 2);
-    expect_shown(&s, "g: s0 == 8\n");
-    expect_shown(&s, "g: any size\n");
-    close_stage(&s);
-}
-
-/* -- threads ------------------------------------------------------------------------------------------------------- */
-
-typedef struct { stage *s; uint32_t id; bp_status st; } worker;
-
-static void *work(void *arg)
-{
-    worker *k = arg;
-    bp_ctx *c = bp_ctx_new(k->s->w->rt);
-    for (uint32_t i = 0; i < 60 && !k->st; i++)
-        k->st = run_on(c, k->s->p, 2 + (i * 7 + k->id) % 11, 2 + i % 5);
-    bp_ctx_destroy(c);
-    return NULL;
-}
-
-static void threads_of_changing_sizes_share_variants(void **state)
-{
-    (void)state;
-    for (uint32_t reads = 0; reads < 2; reads++) {
-        stage s = open_stage("[host]\nrecompile_limit = 5\nfallback = silent\n", GRAPH, BP_CONCURRENT_RUN);
-        look = reads ? look_at_x : NULL;
-        compile(&s);
-        worker all[8];
-        pthread_t threads[8];
-        for (uint32_t i = 0; i < 8; i++) {
-            all[i] = (worker){&s, i, BP_OK};
-            assert_int_equal(pthread_create(&threads[i], NULL, work, &all[i]), 0);
-        }
-        for (uint32_t i = 0; i < 8; i++) {
-            pthread_join(threads[i], NULL);
-            assert_int_equal(all[i].st, BP_OK);
-        }
-        expect_variants(&s, reads ? 5 : 1);
-        close_stage(&s);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -703,12 +439,6 @@ int main(void)
         cmocka_unit_test(an_output_of_another_run_s_size_is_an_error_with_both),
         cmocka_unit_test(a_group_s_hidden_symbols_are_inputs_of_their_own),
         cmocka_unit_test(what_is_read_of_a_part_is_a_condition_of_the_whole),
-        cmocka_unit_test(beyond_the_limit_eager_answers_with_one_warning),
-        cmocka_unit_test(beyond_the_limit_a_strict_policy_is_an_error),
-        cmocka_unit_test(a_size_that_a_backend_cannot_compile_is_the_next_one_s),
-        cmocka_unit_test(a_strict_policy_tells_of_the_size_that_does_not_compile),
-        cmocka_unit_test(a_predicate_gets_a_variant_when_it_is_first_met),
-        cmocka_unit_test(threads_of_changing_sizes_share_variants),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
