@@ -3,7 +3,8 @@
 #define HOST_OP_CONV_ARGS_H
 #include "host/op/op.h"
 
-/* front and back: padding before and behind; they differ only for padding="same", where both together are the window's
+/* All are numbers: kernels are chosen by them, so a symbol among them becomes one.
+ * front and back: padding before and behind; they differ only for padding="same", where both together are the window's
  * reach: of a weight of symbolic sizes that alone is right, and they are 0. */
 typedef struct {
     uint32_t nd;

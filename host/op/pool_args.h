@@ -3,7 +3,8 @@
 #define HOST_OP_POOL_ARGS_H
 #include "host/op/op.h"
 
-/* adaptive: windows come from the sizes alone. divisor 0: none is given. */
+/* All are numbers: a symbol among them becomes one.
+ * adaptive: windows come from the sizes alone. divisor 0: none is given. */
 typedef struct {
     uint32_t nd;
     bool adaptive, ceil, count_pad;

@@ -139,7 +139,8 @@ static void counts_and_repeats_have_no_upper_bound(void **state)
 {
     bp_tensor *x = fake(BP_I64, 1, (bp_dim[]){dim_const(6)}), *out[4];
     (void)state;
-    assert_int_equal(call("aten.bincount.default", 3, (bp_value[]){value_tensor(x), value_none(), value_int(4)}, out), 1);
+    bp_value least[] = {value_tensor(x), value_none(), value_int(4)};
+    assert_int_equal(call("aten.bincount.default", 3, least, out), 1);
     is(out[0], "i64[u0]");
     bounded(out[0]->sizes[0], 4, INT64_MAX);
     drop(1, out);
