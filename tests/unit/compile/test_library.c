@@ -140,6 +140,28 @@ static void a_captured_operator_is_one_node(void **state)
     bp_custom_op_remove(f->c, "mylib::my_op");
 }
 
+static void twice_and_unused(bp_ctx *c, bp_frame *f)
+{
+    bp_tensor *x = bp_arg(f, 0, "x");
+    bp_call_op1(c, "mylib::my_op", x, 5.0);
+    bp_return(f, bp_add(c, bp_call_op1(c, "mylib::my_op", x, 2.0), bp_call_op1(c, "mylib::my_op", x, 2.0)));
+}
+
+static void equal_calls_stay_apart_and_unused_ones_go(void **state)
+{
+    fixture *f = *state;
+    int calls = 0;
+    mylib_define(f->c, &calls);
+    bp_aot_options o = {.name = "passed", .pre_grad_passes = "dce,cse,fold_constants", .decompose = 1};
+    assert_int_equal(bp_aot_autograd(f->c, table_backend, NULL, NULL, &o), BP_OK);
+    bp_callable *g = bp_compile(f->c, twice_and_unused, &(bp_compile_options){.backend = "passed"});
+    for (int i = 0; i < 2; i++)
+        EXPECT_FLOATS(f, CALL(f, g, leaf(f, 1, 2)).at[0], 4, 8);
+    assert_int_equal(calls, 4);
+    bp_callable_unref(g);
+    bp_custom_op_remove(f->c, "mylib::my_op");
+}
+
 static void c14_missing_fake(void **state)
 {
     fixture *f = *state;
@@ -622,6 +644,7 @@ int main(void)
         T(a_kernel_sees_every_kind_of_argument),
         T(results_are_lists_and_numbers_too),
         T(a_captured_operator_is_one_node),
+        T(equal_calls_stay_apart_and_unused_ones_go),
         T(c14_missing_fake),
         T(c14_mutated_args),
         T(c14_functionalisation),

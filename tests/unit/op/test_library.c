@@ -365,6 +365,51 @@ static void c14_register_fake_on_existing(void **state)
     bp_library_destroy(lib);
 }
 
+typedef struct { int number, calls, failed; } worker;
+
+/* Defines, calls, replaces and removes an operator of its own, beside one that all call. */
+static void *work(void *arg)
+{
+    worker *w = arg;
+    char name[32];
+    bp_ctx *c = bp_ctx_new(NULL);
+    snprintf(name, sizeof name, "threads::f%d", w->number);
+    for (int i = 0; i < 100; i++) {
+        bp_custom_op(c, name, &(bp_custom_op_options){.schema = "(Tensor x) -> Tensor", .mutates_args = "",
+                                                      .kernel = i & 1 ? give_clone : give_double});
+        bp_scope_begin(c);
+        bp_tensor *x = bp_ones(c, BP_DIMS(2)), *y = bp_call_op1(c, name, x);
+        y = bp_call_op1(c, "threads::shared", y);
+        w->failed += bp_item_float(c, bp_sum(c, y)) != (i & 1 ? 4 : 8);
+        w->calls++;
+        bp_scope_end(c);
+        if (i % 3 == 0)
+            bp_custom_op_remove(c, name);
+    }
+    w->failed += bp_error(c) != BP_OK;
+    bp_ctx_destroy(c);
+    return NULL;
+}
+
+static void threads_define_and_call_at_once(void **state)
+{
+    fixture *f = *state;
+    pthread_t threads[4];
+    worker workers[4] = {{0}};
+    bp_custom_op(f->c, "threads::shared", &(bp_custom_op_options){
+        .schema = "(Tensor x) -> Tensor", .mutates_args = "", .kernel = give_double});
+    for (int i = 0; i < 4; i++) {
+        workers[i].number = i;
+        assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
+    }
+    for (int i = 0; i < 4; i++) {
+        pthread_join(threads[i], NULL);
+        assert_int_equal(workers[i].calls, 100);
+        assert_int_equal(workers[i].failed, 0);
+    }
+    bp_custom_op_remove(f->c, "threads::shared");
+}
+
 int main(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, fixture_setup, fixture_teardown)
@@ -382,6 +427,7 @@ int main(void)
         T(c14_eager_aliasing_check),
         T(c14_kwarg_only_tensors),
         T(c14_register_fake_on_existing),
+        T(threads_define_and_call_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
