@@ -63,7 +63,8 @@ def main():
     for number, says in listed:
         report(bool(shown(number, tests)), f"{number}: {says}", ["no test function that is run bears this number"])
     known = {number for number, _ in listed}
-    strange = sorted(t for t in tests if not any(t in shown(number, tests) for number in known))
+    contract = {t for t in tests if re.match(r"c1[147]_", t)}  # rows of tests/rows.def, and the edge cases beside them
+    strange = sorted(t for t in tests - contract if not any(t in shown(number, tests) for number in known))
     report(not strange, "each test that bears a number bears a rule's", strange)
     plan()
 

@@ -371,6 +371,86 @@ static void random_numbers_of_changing_sizes_are_those_of_eager(void **state)
     bp_callable_unref(g);
 }
 
+/* -- other ways through a call ------------------------------------------------------------------------------------- */
+
+static void scaled(bp_ctx *c, bp_frame *f)
+{
+    bp_tensor *x = bp_arg(f, 0, "x"), *y = bp_mul(c, x, 2);
+    bp_dim n = bp_size(c, y, 0);
+    bp_tensor *tail = bp_slice(c, y, .start = BP_SCALAR(1));
+    double s = bp_item_float(c, bp_sum(c, x));
+    bp_return(f, bp_add(c, y, s));
+    bp_return(f, bp_cat(c, BP_TENSORS(tail, bp_ones(c, BP_DIMS(bp_dim_add(c, n, bp_dim_of(1)))))));
+    bp_return(f, bp_dim_gt(c, n, 9) ? tail : y);
+}
+
+static void calls_of_changing_sizes_resume_eagerly(void **state)
+{
+    fixture *f = *state;
+    bp_callable *g = COMPILE(f, scaled);
+    for (int64_t n = 3; n < 24; n++)
+        SAME(f, g, scaled, RAMP(f, n));
+    assert_true(stats(f, g).resumed > 0);
+    assert_int_equal(stats(f, g).eager_calls, stats(f, g).resumed);
+    bp_callable_unref(g);
+}
+
+static void a_capture_that_is_checked_again_decides_as_its_path_did(void **state)
+{
+    fixture *f = *state;
+    assert_int_equal(bp_set_config(f->c, "check_capture", "always"), BP_OK);
+    bp_callable *g = COMPILE(f, breaking);
+    for (int64_t n = 3; n < 30; n += 2)
+        SAME(f, g, breaking, RAMP(f, n), RAMP(f, n));
+    assert_int_equal(stats(f, g).eager_calls, 0);
+    assert_false(said(f, "impure"));
+    bp_callable_unref(g);
+}
+
+static void overlapping(bp_ctx *c, bp_frame *f)
+{
+    bp_tensor *x = bp_arg(f, 0, "x"), *y = bp_arg(f, 1, "y");
+    bp_add_inplace(c, x, 1);
+    bp_return(f, bp_mul(c, y, 2));
+}
+
+static void overlapping_inputs_of_changing_sizes_are_written(void **state)
+{
+    fixture *f = *state;
+    bp_callable *g = COMPILE(f, overlapping);
+    for (int64_t n = 3; n < 8; n++) {
+        bp_tensor *x = RAMP(f, n), *y = bp_slice(f->c, x, .start = BP_SCALAR(1));
+        bp_outputs out = CALL(f, g, x, y);
+        assert_int_equal(bp_tensor_numel(out.at[0]), n - 1);
+        for (int64_t i = 0; i + 1 < n; i++)
+            assert_float_equal(at(f, out.at[0], i), 2.0F * (float)(i + 2), 0);
+    }
+    bp_callable_unref(g);
+}
+
+static void learning(bp_ctx *c, bp_frame *f)
+{
+    bp_tensor *x = bp_arg(f, 0, "x");
+    bp_return(f, bp_sum(c, bp_mul(c, bp_sin(c, x), x)));
+}
+
+static void gradients_of_changing_sizes_are_those_of_eager(void **state)
+{
+    fixture *f = *state;
+    bp_callable *g = COMPILE(f, learning);
+    for (int64_t n = 3; n < 9; n++) {
+        bp_tensor *x = RAMP(f, n), *y = RAMP(f, n);
+        bp_tensor_set_requires_grad(f->c, x, 1);
+        bp_tensor_set_requires_grad(f->c, y, 1);
+        assert_int_equal(bp_backward(f->c, CALL(f, g, x).at[0], NULL, 0), BP_OK);
+        assert_int_equal(bp_backward(f->c, bp_sum(f->c, bp_mul(f->c, bp_sin(f->c, y), y)), NULL, 0), BP_OK);
+        for (int64_t i = 0; i < n; i++)
+            assert_float_equal(at(f, bp_tensor_grad(f->c, x), i), at(f, bp_tensor_grad(f->c, y), i), 1e-6);
+    }
+    assert_int_equal(stats(f, g).captures, 2);
+    bp_callable_unref(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -394,6 +474,10 @@ int main(void)
         T(c11_automatic_dynamic_integers),
         T(a_size_that_is_kept_beyond_its_capture_is_told),
         T(random_numbers_of_changing_sizes_are_those_of_eager),
+        T(calls_of_changing_sizes_resume_eagerly),
+        T(a_capture_that_is_checked_again_decides_as_its_path_did),
+        T(overlapping_inputs_of_changing_sizes_are_written),
+        T(gradients_of_changing_sizes_are_those_of_eager),
 #undef T
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
