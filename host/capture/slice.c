@@ -163,7 +163,11 @@ static bp_status evaluate(slicer *s, const item *it)
     c->ambient.grad_enabled = tapes;
     c->rng_offset = k.rng_offset;
     c->modes = tapes ? NULL : modes;
-    bp_status st = !k.args ? (ctx_ok(c) ? ctx_nomem(c) : c->diag.code) : tapes ? op_dispatch(c, &k) : op_run_reference(c, &k);
+    bp_status st = BP_OK;
+    if (!k.args)
+        st = ctx_ok(c) ? ctx_nomem(c) : c->diag.code;
+    else
+        st = tapes ? op_dispatch(c, &k) : op_run_reference(c, &k);
     c->modes = modes;
     c->rng_offset = rng;
     c->ambient.grad_enabled = grad;

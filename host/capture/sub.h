@@ -46,7 +46,7 @@ typedef VEC(ref) ref_list;
 bp_status sub_record(trace *t, const sub_spec *spec, sub_graph *out);
 /* Appends what g reads of the function around it, in order of first use, each once. */
 bp_status sub_free_refs(trace *t, const sub_graph *g, ref_list *free);
-/* A graph module whose placeholders are g's params, then `free`. It belongs to the trace. NULL: the context says why. */
+/* A graph module whose placeholders are g's params, then `free`. It belongs to the trace. NULL: see the context. */
 bp_graph_module *sub_build(trace *t, const sub_graph *g, const ref_list *free);
 
 /* -- while one is recorded: what the trace may not do -- */

@@ -81,8 +81,8 @@ static bp_status check_keys(flattener *x, const bp_value *v)
         else if (!map_put(&seen, str_of(key->v.str), &fresh))
             st = ctx_nomem(x->c);
         else if (!fresh)
-            st = ctx_fail(x->c, BP_INVALID_ARGUMENT, "\"%s\" is a map with two values of the key \"%s\"", buf_text(&x->path),
-                          key->v.str);
+            st = ctx_fail(x->c, BP_INVALID_ARGUMENT, "\"%s\" is a map with two values of the key \"%s\"",
+                          buf_text(&x->path), key->v.str);
     }
     map_fini(&seen);
     return st;
