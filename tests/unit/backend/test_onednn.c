@@ -1,6 +1,7 @@
 /* onednn-cpu on graphs with symbols: a layer of an encoder is compiled once for all lengths, and computes what a graph
  * of that very length computes there. */
 #include "tests/lib/world.h"
+#include <backplane/nn.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -171,11 +172,50 @@ static void lengths_that_were_dropped_come_back(void **state)
     world_close(w);
 }
 
+/* -- behind calls -------------------------------------------------------------------------------------------------- */
+
+static bp_module *weights;
+
+static void encoder(bp_ctx *c, bp_frame *f)
+{
+    bp_tensor *x = bp_arg(f, 0, "x");
+    bp_return(f, bp_nn_encoder_layer(c, f, weights, "enc", x, &(bp_nn_encoder_options){.heads = 2}));
+}
+
+static void calls_of_an_encoder_layer_compile_twice_for_all_lengths(void **state)
+{
+    (void)state;
+    world *w = open_with("silent");
+    bp_ctx *c = w->c;
+    bp_callable_stats stats = {.size = sizeof stats};
+    bp_set_grad_enabled(c, 0);
+    weights = bp_module_new(c);
+    world_ok(w, bp_nn_encoder_layer_new(c, weights, "enc", 32, 64, &(bp_nn_encoder_options){.heads = 2}));
+    bp_callable *g = bp_compile(c, encoder, &(bp_compile_options){.backend = "onednn-cpu"});
+    bp_callable *eager = bp_compile(c, encoder, &(bp_compile_options){.backend = "eager"});
+    for (int64_t n = 16; n <= 512; n += n < 40 ? 1 : 59) {
+        bp_tensor *x = numbers(w, 3, (int64_t[]){2, n, 32});
+        scope_push(c);
+        expect_equal(bp_call1(c, g, 1, &x), bp_call1(c, eager, 1, &x), 1e-5f);
+        world_ok(w, bp_error(c));
+        scope_pop(c);
+        tensor_unref(x);
+    }
+    world_ok(w, bp_stats(c, g, &stats));
+    assert_int_equal(stats.graphs, 2);
+    assert_int_equal(stats.eager_calls, 0);
+    bp_callable_unref(g);
+    bp_callable_unref(eager);
+    bp_module_unref(weights);
+    world_close(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_layer_is_compiled_once_for_all_lengths),
         cmocka_unit_test(lengths_that_were_dropped_come_back),
+        cmocka_unit_test(calls_of_an_encoder_layer_compile_twice_for_all_lengths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
