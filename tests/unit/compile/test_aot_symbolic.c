@@ -388,6 +388,117 @@ static void a_symbol_of_the_graph_s_own_inputs_is_one_of_both_halves(void **stat
     train_end(&t);
 }
 
+/* -- numbers that data tell ---------------------------------------------------------------------------------------- */
+
+/* Of 0 and 1 at random: the backward gets the forward's number. */
+static void a_number_of_data_is_kept_for_the_backward(void **state)
+{
+    trained t = train(*state,
+                      "graph g {\n"
+                      "  symbol u0 in [-inf, inf] unbacked\n"
+                      "  %x: f32[4, 3] = placeholder \"x\" user\n"
+                      "  %n: i64[] = placeholder \"n\" user\n"
+                      "  %i: Sym(u0) = aten._local_scalar_dense.default(%n)\n"
+                      "  %m = aten.mul.Scalar(%x, u0)\n"
+                      "  %a = aten.add.Scalar(%m, u0)\n"
+                      "  %e = aten.exp.default(%a)\n"
+                      "  output(%m, %e)\n"
+                      "}\n");
+    for (int i = 0; i < 8; i++)
+        step_at(&t, (int64_t[]){0});
+    assert_int_equal(aot_count(t.a), 1);
+    assert_int_equal(seen.backwards, 1);
+    train_end(&t);
+}
+
+static void rows_that_data_choose_give_their_gradients_back(void **state)
+{
+    trained t = train(*state,
+                      "graph g {\n"
+                      "  symbol s0 in [2, inf] hint 6\n"
+                      "  symbol u0 in [0, inf] unbacked\n"
+                      "  %x: f32[s0, 3] = placeholder \"x\" user\n"
+                      "  %b: b8[s0] = placeholder \"b\" user\n"
+                      "  %z: i64[u0, 1] = aten.nonzero.default(%b)\n"
+                      "  %i = aten.squeeze.dim(%z, 1)\n"
+                      "  %r = aten.index_select.default(%x, 0, %i)\n"
+                      "  %e = aten.exp.default(%r)\n"
+                      "  %s = aten.sum.dim_IntList(%e, [0])\n"
+                      "  output(%s)\n"
+                      "}\n");
+    for (int64_t n = 2; n < 12; n++)
+        step_at(&t, (int64_t[]){n, 0});
+    assert_int_equal(aot_count(t.a), 1);
+    assert_int_equal(seen.backwards, 1);
+    train_end(&t);
+}
+
+/* -- from a function ----------------------------------------------------------------------------------------------- */
+
+static void mlp(bp_ctx *c, bp_frame *f)
+{
+    bp_tensor *x = bp_arg(f, 0, "x"), *w = bp_arg(f, 1, "w"), *v = bp_arg(f, 2, "v");
+    bp_tensor *h = bp_relu(c, bp_matmul(c, x, w));
+    bp_return(f, bp_mean(c, bp_softmax(c, bp_matmul(c, h, v), -1)));
+    bp_return(f, bp_sum(c, bp_exp(c, h)));
+}
+
+static bp_tensor *filled(fixture *f, int64_t rows, int64_t columns, bool leaf)
+{
+    float *at = malloc((size_t)(rows * columns) * sizeof *at);
+    for (int64_t i = 0; i < rows * columns; i++)
+        at[i] = next_float();
+    bp_tensor *t = bp_tensor_from(f->c, BP_F32, 2, (int64_t[]){rows, columns}, at);
+    free(at);
+    if (leaf)
+        bp_tensor_set_requires_grad(f->c, t, 1);
+    return t;
+}
+
+/* Gradients of both parameters, compiled (g) or eagerly. */
+static void train_once(fixture *f, bp_callable *g, int64_t n, bp_tensor *grads[2])
+{
+    random_state = (uint64_t)n;
+    bp_tensor *in[] = {filled(f, n, 5, false), filled(f, 5, 7, true), filled(f, 7, 3, true)};
+    bp_value args[3];
+    bp_outputs out = {0};
+    for (int i = 0; i < 3; i++)
+        args[i] = bp_arg_of_tensor(in[i]);
+    if (g)
+        bp_call(f->c, g, &(bp_args){args, 3}, &out);
+    else
+        bp_run_eager(f->c, mlp, NULL, &(bp_args){args, 3}, &out);
+    assert_string_equal(bp_error_text(f->c), "");
+    bp_backward(f->c, bp_add(f->c, out.at[0], out.at[1]), NULL, 0);
+    assert_string_equal(bp_error_text(f->c), "");
+    for (int i = 0; i < 2; i++)
+        grads[i] = bp_tensor_grad(f->c, in[1 + i]);
+}
+
+static void a_function_trains_at_every_batch_after_two_compiles(void **state)
+{
+    fixture *f = *state;
+    bp_compile_options o = {.backend_fn = counting};
+    bp_callable *g = bp_compile(f->c, mlp, &o);
+    memset(&seen, 0, sizeof seen);
+    for (int64_t n = 2; n <= 17; n++) {
+        bp_tensor *got[2], *want[2];
+        bp_scope_begin(f->c);
+        train_once(f, g, n, got);
+        train_once(f, NULL, n, want);
+        for (uint32_t i = 0; i < 2; i++)
+            same(f, want[i], got[i], "gradient", i);
+        bp_scope_end(f->c);
+    }
+    bp_callable_stats s = {.size = sizeof s};
+    assert_int_equal(bp_stats(f->c, g, &s), BP_OK);
+    assert_int_equal(s.captures, 2);
+    assert_int_equal(s.eager_calls, 0);
+    assert_int_equal(seen.forwards, 2);
+    assert_int_equal(seen.backwards, 2);
+    bp_callable_unref(g);
+}
+
 /* -- conditions ---------------------------------------------------------------------------------------------------- */
 
 /* The derivative of prod asks whether there is more than one element along the dimension. */
@@ -425,6 +536,9 @@ int main(void)
         T(a_symbol_that_nothing_saved_shows_is_an_input_of_the_backward),
         T(a_symbol_of_the_graph_s_own_inputs_is_one_of_both_halves),
         T(sizes_that_answer_otherwise_are_compiled_for_once_more),
+        T(a_number_of_data_is_kept_for_the_backward),
+        T(rows_that_data_choose_give_their_gradients_back),
+        T(a_function_trains_at_every_batch_after_two_compiles),
     };
     return cmocka_run_group_tests_name("aot_symbolic", tests, NULL, NULL);
 }
