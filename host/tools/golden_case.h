@@ -111,6 +111,11 @@ bp_status golden_run_captured(bp_ctx *c, const golden_call *k, bool *eagerly);
  * same graph, which gets them too. The call says the recorded inputs. why: what is wrong. */
 bool golden_check_symbolic(golden_case *k, const golden_call *call, bp_graph_module *gm, bp_graph_module *fixed,
                            buf *why);
+/* -- golden_grad_symbolic.c -- */
+/* Whether a case's gradients are to be those of halves over symbols (--grad --aot --symbolic); and the run of its
+ * forward: outputs are new references, and have their history. */
+bool golden_trains_symbolic(const golden_case *k, const golden_call *call);
+bp_status golden_train_symbolic(golden_case *k, const golden_call *call, bp_tensor **outputs, uint32_t noutputs);
 /* -- golden_grad_fake.c -- */
 /* A gradient case: outputs (by number) with their gradients, inputs, and the gradients that these got. */
 typedef struct {

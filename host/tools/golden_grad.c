@@ -202,6 +202,8 @@ static bp_status run(grad_case *g)
     const golden_call *k = g->call;
     golden_call own = {.gm = k->gm, .inputs = k->inputs, .ninputs = k->ninputs, .take = take, .arg = g,
                        .backend = g->k->o->aot};
+    if (golden_trains_symbolic(g->k, k))
+        return golden_train_symbolic(g->k, k, g->outputs, g->noutputs);
     if (own.backend)
         return golden_run_captured(g->k->c, &own, &g->k->eagerly);
     return graph_run(g->k->c, k->gm, k->inputs, k->ninputs, g->outputs, g->noutputs, NULL, NULL);
