@@ -139,7 +139,7 @@ include %D%/abi/local.mk
 include %D%/fail/local.mk
 include %D%/features/local.mk
 include %D%/unit/backend/local.mk
-script_tests += %D%/cli/verbs.sh
+script_tests += %D%/cli/verbs.sh %D%/cli/symbols.sh
 # Some thousand steps, which sanitizers would make minutes of; shorter trainings are among the unit tests.
 if !SANITIZED
 script_tests += %D%/models/train.py

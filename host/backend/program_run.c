@@ -297,7 +297,21 @@ static bp_status step(bp_ctx *c, program *p, group *g, workspace *w, int64_t *sy
     return BP_OK;
 }
 
-static void give_outputs(const program *p, const program_io *io, const workspace *w)
+/* A result that is a size: an i64 tensor of no dimensions. */
+static bp_status give_number(bp_ctx *c, const program *p, bp_dim d, const int64_t *symbols, bp_tensor **out)
+{
+    int64_t v = d.value;
+    if (d.sym && (!symbols || !sym_eval(p->gm->g.syms, d, symbols, &v)))
+        return ctx_fail(c, BP_INVALID_ARGUMENT, "a result of graph \"%s\" is a size that cannot be computed",
+                        p->gm->name);
+    if (!(*out = tensor_contiguous_new(c, BP_I64, 0, NULL)))
+        return c->diag.code;
+    *(int64_t *)tensor_ptr(*out) = v;
+    return BP_OK;
+}
+
+static bp_status give_outputs(bp_ctx *c, const program *p, const program_io *io, const workspace *w,
+                              const int64_t *symbols)
 {
     const graph *g = &p->gm->g;
     const bp_value *list = io->noutputs ? &graph_get(g, graph_output_node(g))->args[0] : NULL;
@@ -305,7 +319,10 @@ static void give_outputs(const program *p, const program_io *io, const workspace
         const bp_value *v = &list->v.items[i];
         bp_tensor *t = v->kind == BP_VALUE_NODE ? w->value[v->v.node] : NULL;
         io->outputs[i] = t ? tensor_ref(t) : NULL;
+        if (v->kind == BP_VALUE_INT)
+            TRY(give_number(c, p, v->v.dim, symbols, &io->outputs[i]));
     }
+    return BP_OK;
 }
 
 RARE static bp_status run_groups(bp_ctx *c, program *p, const program_io *io)
@@ -327,7 +344,9 @@ RARE static bp_status run_groups(bp_ctx *c, program *p, const program_io *io)
     for (uint32_t i = 0; !st && i < p->ngroups; i++)
         st = step(c, p, &p->groups[i], &w, symbols.at);
     if (!st)
-        give_outputs(p, io, &w);
+        st = give_outputs(c, p, io, &w, nsymbols ? symbols.at : NULL);
+    if (st)
+        drop(io);
     for (uint32_t i = 0; i < p->gm->g.nodes.len; i++)
         tensor_unref(w.value[i]);
     variant_values_fini(&symbols);
