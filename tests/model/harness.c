@@ -13,7 +13,7 @@
 
 typedef struct {
     uint64_t only;
-    bool has_only, source, trains;
+    bool has_only, source, trains, dynamic;
     uint32_t passed, failed, threads;
     session_totals totals;
 } harness;
@@ -31,13 +31,15 @@ static void run_one(harness *h, const program *p)
 {
     if (h->has_only && p->number != h->only)
         return;
-    if (h->threads && (program_is(p, "another") || p->nbuffers)) /* rounding decides; one module for all */
+    bool rounds = program_is(p, "another"); /* then rounding decides */
+    if ((h->threads && (rounds || p->nbuffers)) || (h->dynamic && rounds)) /* buffers: one module for all */
         return;
     buf why = {0};
     if (h->source)
         print_comment(p->source);
     bool ok = h->threads  ? session_run_threads(p, h->threads, &why)
               : h->trains ? session_train(p, &why, &h->totals)
+              : h->dynamic ? session_dynamic(p, &why, &h->totals)
                           : session_run(p, &why, &h->totals);
     h->passed += ok;
     h->failed += !ok;
@@ -131,6 +133,8 @@ int main(int argc, char **argv)
             h.source = true;
         } else if (!strcmp(argv[i], "--train")) {
             h.trains = true;
+        } else if (!strcmp(argv[i], "--dynamic")) {
+            h.dynamic = true;
         } else if (!strcmp(argv[i], "--threads") && i + 1 < argc) {
             h.threads = (uint32_t)strtoul(argv[++i], NULL, 10);
         } else {

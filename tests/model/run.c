@@ -5,16 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct {
-    side *s;
-    bp_ctx *c;
-    const text_fn *fn;
-    bp_tensor *r[REGISTERS];
-    bp_scalar k[NUMBERS];
-} run;
-
-static bool go(run *x, const block *b);
-
 const char *const arg_names[MAX_ARGS] = {"w", "x", "y", "z"};
 
 _Thread_local side *side_here;
@@ -28,9 +18,20 @@ void side_init(side *s, const program *p, bp_ctx *c)
 
 /* -- operands ------------------------------------------------------------------------------------------------------ */
 
-static int64_t size(const bp_tensor *t)
+/* Sizes stay symbolic under capture; a question on them is a guard. */
+static bp_dim size(const run *x, const bp_tensor *t)
 {
-    return bp_tensor_size(t, 0);
+    return bp_size(x->c, t, 0);
+}
+
+static bool is_one(const run *x, const bp_tensor *t)
+{
+    return bp_dim_eq(x->c, size(x, t), bp_dim_of(1));
+}
+
+static bool fits(const run *x, const bp_tensor *b, const bp_tensor *a)
+{
+    return is_one(x, b) || bp_dim_eq(x->c, size(x, b), size(x, a));
 }
 
 static bp_tensor *reg(const run *x, const stmt *s, uint32_t i)
@@ -52,13 +53,13 @@ static bool is_register(const stmt *s, uint32_t i)
 static bp_tensor *beside(const run *x, const stmt *s, uint32_t i, bp_tensor *a)
 {
     bp_tensor *b = reg(x, s, i);
-    return size(b) == 1 || size(b) == size(a) || size(a) == 1 ? b : a;
+    return fits(x, b, a) || is_one(x, a) ? b : a;
 }
 
 /* Elements that do not lie side by side. */
-static bool is_spread(const bp_tensor *t)
+static bool is_spread(const run *x, const bp_tensor *t)
 {
-    return size(t) > 1 && bp_tensor_stride(t, 0) != 1;
+    return !is_one(x, t) && bp_tensor_stride(t, 0) != 1;
 }
 
 /* What is read while a is written: of size 1 or a's. A copy, where c3 says so or elements lie apart: then operators in
@@ -66,8 +67,8 @@ static bool is_spread(const bp_tensor *t)
 static bp_tensor *into(const run *x, const stmt *s, uint32_t i, bp_tensor *a)
 {
     bp_tensor *b = reg(x, s, i);
-    b = size(b) == 1 || size(b) == size(a) ? b : a;
-    return s->args[i].kind == OPERAND_COPY || is_spread(a) || is_spread(b) ? bp_clone(x->c, b) : b;
+    b = fits(x, b, a) ? b : a;
+    return s->args[i].kind == OPERAND_COPY || is_spread(x, a) || is_spread(x, b) ? bp_clone(x->c, b) : b;
 }
 
 static int64_t whole(bp_scalar k)
@@ -75,27 +76,34 @@ static int64_t whole(bp_scalar k)
     return bp_int_of_(k);
 }
 
-static bp_tensor *slice(bp_ctx *c, bp_tensor *a, int64_t from, int64_t n, int64_t step)
+/* n elements from `from` on. */
+static bp_tensor *slice(bp_ctx *c, bp_tensor *a, bp_dim from, bp_dim n, int64_t step)
 {
-    return bp_slice(c, a, .dim = 0, .start = BP_SCALAR(from), .end = BP_SCALAR(from + (n - 1) * step + 1),
-                    .step = BP_SCALAR(step));
+    bp_dim last = bp_dim_mul(c, bp_dim_sub(c, n, bp_dim_of(1)), bp_dim_of(step));
+    bp_dim end = bp_dim_add(c, bp_dim_add(c, from, last), bp_dim_of(1));
+    return bp_slice(c, a, .dim = 0, .start = BP_SCALAR(from), .end = BP_SCALAR(end), .step = BP_SCALAR(step));
 }
 
-static bp_tensor *total(bp_ctx *c, bp_tensor *a)
+static bp_tensor *element(bp_ctx *c, bp_tensor *a, bp_dim at)
+{
+    return slice(c, a, at, bp_dim_of(1), 1);
+}
+
+bp_tensor *run_total(bp_ctx *c, bp_tensor *a)
 {
     return bp_sum(c, a, BP_DIMS(0), .keepdim = 1);
 }
 
 /* One element of a, by the word in front: its middle or its sum. */
-static bp_tensor *middle(bp_ctx *c, bp_tensor *a)
+static bp_tensor *middle(const run *x, bp_tensor *a)
 {
-    return size(a) == 1 ? a : slice(c, a, size(a) / 2, 1, 1);
+    return is_one(x, a) ? a : element(x->c, a, bp_dim_floordiv(x->c, size(x, a), bp_dim_of(2)));
 }
 
-static bp_tensor *small(const run *x, const stmt *s, uint32_t i)
+bp_tensor *run_small(const run *x, const stmt *s, uint32_t i)
 {
     bp_tensor *a = reg(x, s, i + 1);
-    return strcmp(s->args[i].name, "sum") ? middle(x->c, a) : total(x->c, a);
+    return strcmp(s->args[i].name, "sum") ? middle(x, a) : run_total(x->c, a);
 }
 
 static bp_tensor *to_int(bp_ctx *c, bp_tensor *a)
@@ -124,7 +132,7 @@ static bool is_true(run *x, bp_tensor *t)
 static bp_scalar ask_item(run *x, const stmt *s)
 {
     double v;
-    bp_tensor *t = to_int(x->c, small(x, s, 0));
+    bp_tensor *t = to_int(x->c, run_small(x, s, 0));
     census_ask(x->s->census, CENSUS_ASKS_INT);
     return bp_scalar_int(next_told(x, &v) ? (int64_t)v : bp_item_int(x->c, t));
 }
@@ -132,7 +140,7 @@ static bp_scalar ask_item(run *x, const stmt *s)
 static bp_scalar ask_float(run *x, const stmt *s)
 {
     double v;
-    bp_tensor *t = bp_mul(x->c, small(x, s, 0), 1.0);
+    bp_tensor *t = bp_mul(x->c, run_small(x, s, 0), 1.0);
     census_ask(x->s->census, CENSUS_ASKS_FLOAT);
     if (!next_told(x, &v))
         v = bp_item_float(x->c, t);
@@ -151,10 +159,13 @@ static bp_tensor *two(run *x, const stmt *s, bp_tensor *a)
     return adds ? bp_add(x->c, a, number(x, s, 1)) : bp_mul(x->c, a, number(x, s, 1));
 }
 
-static bp_tensor *view(bp_ctx *c, const stmt *s, bp_tensor *a)
+static bp_tensor *view(const run *x, const stmt *s, bp_tensor *a)
 {
-    int64_t off = whole(s->args[1].number) % size(a), step = whole(s->args[2].number) % 2 + 1;
-    return slice(c, a, off, (size(a) - off - 1) / step + 1, step);
+    bp_ctx *c = x->c;
+    int64_t step = whole(s->args[2].number) % 2 + 1;
+    bp_dim n = size(x, a), one = bp_dim_of(1), off = bp_dim_mod(c, bp_dim_of(whole(s->args[1].number)), n);
+    bp_dim behind = bp_dim_sub(c, bp_dim_sub(c, n, off), one);
+    return slice(c, a, off, bp_dim_add(c, bp_dim_floordiv(c, behind, bp_dim_of(step)), one), step);
 }
 
 /* An element at an index that may lie beyond the size: then the operator says so. */
@@ -162,7 +173,7 @@ static bp_tensor *risky(run *x, const stmt *s, bp_tensor *a)
 {
     bp_scalar k = number(x, s, 1);
     int64_t at = k.kind == BP_SCALAR_INT ? (k.v.i % 5 + 5) % 5 : 0;
-    return at < size(a) ? slice(x->c, a, at, 1, 1) : bp_select(x->c, a, 0, at);
+    return bp_dim_lt(x->c, bp_dim_of(at), size(x, a)) ? element(x->c, a, bp_dim_of(at)) : bp_select(x->c, a, 0, at);
 }
 
 static bp_tensor *choose(run *x, const stmt *s, bp_tensor *a)
@@ -173,13 +184,13 @@ static bp_tensor *choose(run *x, const stmt *s, bp_tensor *a)
 
 static bp_tensor *look_up(run *x, const stmt *s, bp_tensor *a)
 {
-    bp_tensor *at = to_int(x->c, slice(x->c, reg(x, s, 1), 0, 1, 1));
+    bp_tensor *at = to_int(x->c, element(x->c, reg(x, s, 1), bp_dim_of(0)));
     return bp_index_select(x->c, a, 0, at);
 }
 
 static bp_tensor *full(run *x, const stmt *s, bp_tensor *a)
 {
-    return bp_full(x->c, BP_DIMS(size(a)), number(x, s, 1));
+    return bp_full(x->c, BP_DIMS(size(x, a)), number(x, s, 1));
 }
 
 static bp_tensor *draw(run *x, const stmt *s)
@@ -233,11 +244,11 @@ static bp_tensor *value(run *x, const stmt *s)
     case STMT_ASSIGN: return a;
     case STMT_ADD:
     case STMT_MUL: return two(x, s, a);
-    case STMT_SUM: return total(x->c, a);
+    case STMT_SUM: return run_total(x->c, a);
     case STMT_CUMSUM: return bp_cumsum(x->c, a, 0);
     case STMT_CLONE: return bp_clone(x->c, a);
     case STMT_INT: return to_int(x->c, a);
-    case STMT_VIEW: return view(x->c, s, a);
+    case STMT_VIEW: return view(x, s, a);
     case STMT_RISKY: return risky(x, s, a);
     case STMT_WHERE: return choose(x, s, a);
     case STMT_INDEX: return look_up(x, s, a);
@@ -279,7 +290,7 @@ static void note_write(const run *x, const bp_tensor *a)
 static void swap(const run *x, bp_tensor *a, bp_tensor *b)
 {
     bp_ctx *c = x->c;
-    if (size(a) != size(b))
+    if (!bp_dim_eq(c, size(x, a), size(x, b)))
         return;
     note_write(x, a);
     note_write(x, b);
@@ -299,26 +310,30 @@ static void copy(run *x, const stmt *s)
 
 static bool branch(run *x, const stmt *s)
 {
-    bp_tensor *less = bp_lt(x->c, small(x, s, 0), s->args[2].number);
-    return go(x, &s->blocks[!is_true(x, less)]);
+    if (x->s->flows && flow_fits(s))
+        return flow_branch(x, s);
+    bp_tensor *less = bp_lt(x->c, run_small(x, s, 0), s->args[2].number);
+    return run_block(x, &s->blocks[!is_true(x, less)]);
 }
 
 /* The same version asked twice, and a constant. */
 static void again(run *x, const stmt *s)
 {
     bp_ctx *c = x->c;
-    bp_tensor *a = reg(x, s, 1), *less = bp_lt(c, middle(c, a), 0.25);
+    bp_tensor *a = reg(x, s, 1), *less = bp_lt(c, middle(x, a), 0.25);
     if (is_true(x, less) && is_true(x, less) && is_true(x, bp_lt(c, bp_full(c, BP_DIMS(1), 0.5), 1)))
         x->r[s->args[0].index] = bp_mul(c, a, -1);
 }
 
 static bool loop(run *x, const stmt *s)
 {
+    if (x->s->flows && flow_fits(s))
+        return flow_loop(x, s);
     bp_ctx *c = x->c;
-    bp_tensor *t = total(c, reg(x, s, 1));
+    bp_tensor *t = run_total(c, reg(x, s, 1));
     for (int64_t k = 0; k < whole(s->args[2].number) && is_true(x, bp_lt(c, t, 3)); k++) {
         t = bp_add(c, bp_mul(c, t, 2), 1);
-        if (!go(x, &s->blocks[0]))
+        if (!run_block(x, &s->blocks[0]))
             return false;
     }
     x->r[s->args[0].index] = t;
@@ -329,7 +344,7 @@ static bool times(run *x, const stmt *s)
 {
     int64_t n = (whole(number(x, s, 0)) % 3 + 3) % 3;
     while (n-- > 0)
-        if (!go(x, &s->blocks[0]))
+        if (!run_block(x, &s->blocks[0]))
             return false;
     return true;
 }
@@ -338,7 +353,7 @@ static bool without_grad(run *x, const stmt *s)
 {
     int old = bp_set_grad_enabled(x->c, 0);
     census_is(x->s->census, CENSUS_GRAD_INSIDE);
-    bool ok = go(x, &s->blocks[0]);
+    bool ok = run_block(x, &s->blocks[0]);
     bp_set_grad_enabled(x->c, old);
     return ok;
 }
@@ -349,7 +364,7 @@ static bool beyond_guards(run *x, const stmt *s)
     if (!x->s->flag)
         return true;
     census_is(x->s->census, CENSUS_IMPURE);
-    return go(x, &s->blocks[0]);
+    return run_block(x, &s->blocks[0]);
 }
 
 /* What is made inside dies with the scope, and registers are what they were. */
@@ -359,7 +374,7 @@ static bool scope(run *x, const stmt *s)
     memcpy(before, x->r, sizeof before);
     census_is(x->s->census, CENSUS_SCOPE);
     bp_scope_begin(x->c);
-    bool ok = go(x, &s->blocks[0]);
+    bool ok = run_block(x, &s->blocks[0]);
     bp_scope_end(x->c);
     memcpy(x->r, before, sizeof before);
     return ok;
@@ -375,7 +390,7 @@ static bool does(run *x, const stmt *s)
     case STMT_IF: return branch(x, s);
     case STMT_AGAIN: again(x, s); return true;
     case STMT_LOOP: return loop(x, s);
-    case STMT_SWITCH: return go(x, &s->blocks[whole(number(x, s, 0)) & 1]);
+    case STMT_SWITCH: return run_block(x, &s->blocks[whole(number(x, s, 0)) & 1]);
     case STMT_TIMES: return times(x, s);
     case STMT_FLAG: return beyond_guards(x, s);
     case STMT_NOGRAD: return without_grad(x, s);
@@ -398,8 +413,7 @@ static void note(const run *x, const stmt *s)
     buf_putc(out, '\n');
 }
 
-/* False: an error is pending, or the capture has ended. */
-static bool go(run *x, const block *b)
+bool run_block(run *x, const block *b)
 {
     for (uint32_t i = 0; i < b->len; i++) {
         const stmt *s = &b->at[i];
@@ -427,7 +441,7 @@ static void run_fn(side *s, bp_ctx *c, uint32_t which, bp_tensor *const *args, b
     run x = {.s = s, .c = c, .fn = fn, .k = {bp_scalar_int(2), bp_scalar_int(2)}};
     for (uint32_t i = 0; i < REGISTERS; i++)
         x.r[i] = args[i % fn->nargs];
-    if (bp_error(c) != BP_OK || !go(&x, &fn->body))
+    if (bp_error(c) != BP_OK || !run_block(&x, &fn->body))
         return;
     for (uint32_t i = 0; i < fn->ngiven; i++)
         given[i] = x.r[fn->given[i]];

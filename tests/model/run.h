@@ -32,10 +32,31 @@ typedef struct side {
     bp_callable *disabled[OPAQUE_KINDS];
     buf effects;                    /* lines of what disabled functions did */
     VEC(bp_tensor *) stash;         /* kept by them, the newest last; only the last STASHED count */
+    bool flows;                     /* `if` and `loop` become cond and while_loop where flow.c can make them so */
+    bool plain;                     /* then: they are run as C code, with the same results (eager) */
     bool trains, flowed;            /* arguments require grad; the last backward had roots, and succeeded */
     VEC(bp_tensor *) leaves;        /* MAX_ARGS an argument set, or NULL: with their gradients so far */
     buf grads, said;                /* what it gave, as lines; its error */
 } side;
+
+/* The interpreter at work: registers and numbers of one function. */
+typedef struct {
+    side *s;
+    bp_ctx *c;
+    const text_fn *fn;
+    bp_tensor *r[REGISTERS];
+    bp_scalar k[NUMBERS];
+} run;
+/* False: an error is pending, or the capture has ended. */
+bool run_block(run *x, const block *b);
+/* The sum of a, one element; the element that `sum a` or `mid a`, from operand i on, stand for. */
+bp_tensor *run_total(bp_ctx *c, bp_tensor *a);
+bp_tensor *run_small(const run *x, const stmt *s, uint32_t i);
+/* flow.c. Whether an `if` or a `loop` may stand in a graph: its blocks make values alone. */
+bool flow_fits(const stmt *s);
+/* Such a statement. The registers that its blocks assign hold their sums, of type f64, behind it. */
+bool flow_branch(run *x, const stmt *s);
+bool flow_loop(run *x, const stmt *s);
 
 extern const char *const arg_names[MAX_ARGS];
 /* The side that runs on this thread: what callables that several threads share work for. NULL: their own. */

@@ -16,7 +16,8 @@ typedef struct {
     session_totals *totals;
     counts before;
     uint32_t call;
-    bool trains;
+    bool trains, dynamic;
+    arena sizes;          /* of the argument sets of a call with other sizes */
 } session;
 
 /* -- what differs -------------------------------------------------------------------------------------------------- */
@@ -146,9 +147,19 @@ static bool compare_gradients(session *x, const text_call *k, bool ok)
                               differs(x, "eager's backward fails: %s", buf_text(&x->eager.said))));
 }
 
+/* Sizes change in runs: what was captured is used again, too. */
+static const text_args *args_of(session *x, const text_call *k)
+{
+    static const uint8_t more[] = {0, 0, 1, 1, 2, 2, 0, 1, 3, 3, 5, 4, 0, 8, 7, 7};
+    const text_args *a = &x->p->args.at[k->args];
+    uint32_t by = x->dynamic ? more[(x->call + x->p->number) % sizeof more] : 0;
+    text_args *grown = by ? arena_alloc(&x->sizes, sizeof *grown) : NULL;
+    return grown && text_args_grow(&x->sizes, a, by, grown) ? grown : a;
+}
+
 static bool compare_call(session *x, const text_call *k)
 {
-    const text_args *a = &x->p->args.at[k->args];
+    const text_args *a = args_of(x, k);
     buf got = {0}, want = {0}, got_modes = {0}, want_modes = {0};
     bool rounds = program_is(x->p, "another");
     uint32_t failed[2] = {x->links.failed_compiles, x->links.failed_runs};
@@ -166,7 +177,9 @@ static bool compare_call(session *x, const text_call *k)
         ok = differs(x, "compiled leaves %s, eager %s", buf_text(&got_modes), buf_text(&want_modes));
     if (x->trains)
         ok = compare_gradients(x, k, ok);
-    if (ok && !x->trains)
+    if (ok && x->dynamic)
+        x->before = count_now(x);
+    else if (ok && !x->trains)
         ok = same(x, "model", &got, k->want) && check_counts(x, k);
     if (ok && strstr(buf_text(&x->log), "stored beyond the call"))
         ok = differs(x, "no function here stores anything, and the host says so");
@@ -183,7 +196,7 @@ static void trace_call(session *x)
     x->eager.census = NULL;
     x->eager.told = k->told;
     x->eager.ntold = k->ntold;
-    seen_call(&x->eager, k, &x->p->args.at[k->args], &seen, &modes);
+    seen_call(&x->eager, k, args_of(x, k), &seen, &modes);
     buf_printf(x->why, "  its statements, run eagerly (mode %s):\n%s", x->p->mode, buf_text(&trace));
     buf_fini(&trace), buf_fini(&seen), buf_fini(&modes);
 }
@@ -214,8 +227,9 @@ static bool configure(session *x, bp_ctx *c)
         bp_set_config(c, "check_capture", "always");
     links_begin(&x->links, p, c);
     for (uint32_t i = 0; i < p->nfns; i++) {
-        bp_compile_options o = {.backend_fn = links_backend(p), .user = &x->compiled.users[i], .dynamic = -1};
-        if (x->trains && program_is(p, "exact") && p->number % 2) /* its operators run under the tape */
+        bp_compile_options o = {.backend_fn = links_backend(p), .user = &x->compiled.users[i],
+                                .dynamic = x->dynamic ? 0 : -1};
+        if ((x->trains || x->dynamic) && program_is(p, "exact") && p->number % 2) /* its operators run under the tape */
             o.backend_fn = NULL, o.backend = "eager";
         x->compiled.callables[i] = bp_compile(c, run_captured, &o);
     }
@@ -280,14 +294,15 @@ static bool make_calls(session *x)
         trace_call(x);
         return false;
     }
-    return x->trains || check_compiles(x);
+    return x->trains || x->dynamic || check_compiles(x);
 }
 
-static bool run_session(const program *p, bool trains, buf *why, session_totals *t)
+static bool run_session(const program *p, bool trains, bool dynamic, buf *why, session_totals *t)
 {
-    session x = {.p = p, .why = why, .totals = t, .trains = trains};
+    session x = {.p = p, .why = why, .totals = t, .trains = trains, .dynamic = dynamic};
     bool ok = open_sides(&x);
     x.compiled.trains = x.eager.trains = trains;
+    x.compiled.flows = x.eager.flows = x.eager.plain = dynamic;
     x.eager.census = &t->census;
     ok = ok && make_calls(&x);
     if (x.compiled.c) {
@@ -302,17 +317,23 @@ static bool run_session(const program *p, bool trains, buf *why, session_totals 
     if (!ok)
         buf_printf(why, "  the log:\n%s", buf_text(&x.log));
     close_sides(&x);
+    arena_fini(&x.sizes);
     return ok;
 }
 
 bool session_run(const program *p, buf *why, session_totals *t)
 {
-    return run_session(p, false, why, t);
+    return run_session(p, false, false, why, t);
 }
 
 bool session_train(const program *p, buf *why, session_totals *t)
 {
-    return run_session(p, true, why, t);
+    return run_session(p, true, false, why, t);
+}
+
+bool session_dynamic(const program *p, buf *why, session_totals *t)
+{
+    return run_session(p, false, true, why, t);
 }
 
 /* -- threads ------------------------------------------------------------------------------------------------------- */

@@ -29,6 +29,10 @@ bool session_run(const program *p, buf *why, session_totals *t);
 /* The same with arguments that require grad, and a backward behind each call. Compared with eager alone: gradients are
  * equal bit for bit, but within rounding in mode "another". */
 bool session_train(const program *p, buf *why, session_totals *t);
+/* The same with sizes that change from call to call, so that functions are captured with symbolic sizes; and with `if`
+ * and `loop` as control flow in the graph, where they can be (flow.c). Compared with eager alone. Not for mode
+ * "another". */
+bool session_dynamic(const program *p, buf *why, session_totals *t);
 /* Runs p on several threads at once, each with contexts of its own, all with the same callables. True: each call gives
  * what eager gives; nothing is counted. Not for mode "another" and programs with buffers. */
 bool session_run_threads(const program *p, uint32_t nthreads, buf *why);

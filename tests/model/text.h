@@ -60,6 +60,8 @@ typedef struct {
     uint32_t want_compiles[MAX_LINKS];
 } program;
 
+/* The same arguments with `by` more elements each; those of one element grow only where by is 3. Arrays are a's. */
+bool text_args_grow(arena *a, const text_args *from, uint32_t by, text_args *to);
 /* Cuts the next program off *rest. Returns 1, 0 at the end of the text, -1 with *why for a text that is wrong. */
 int program_read(str *rest, program *p, char *why, size_t cap);
 void program_free(program *p);
