@@ -167,7 +167,8 @@ bp_tensor *tensor_new_fake(bp_ctx *c, const tensor_meta *m)
     return make(c, m, s);
 }
 
-/* Symbolic views lie inside: their rules see to it. */
+/* Symbolic views lie inside: their rules see to it. What they reach is no expression either: an input's offset is in
+ * it, which no guard holds, and equal captures have equal expressions. */
 bp_tensor *tensor_view(bp_ctx *c, bp_tensor *base, const tensor_meta *m)
 {
     bp_dim need = {0};
@@ -354,7 +355,8 @@ bool tensor_may_overlap(const bp_tensor *a, const bp_tensor *b)
         if (!at_x || !at_y || at_x >= at_y + y->nbytes || at_y >= at_x + x->nbytes)
             return false;
     }
-    if (!is_constant(a) || !is_constant(b))
+    bool by_place = atomic_load(&x->fake_role) != FAKE_OWN; /* inputs' offsets are numbers of this call: so are sizes */
+    if (!by_place && (!is_constant(a) || !is_constant(b)))
         return symbols_may_overlap(a, b);
     size_t na = tensor_span_bytes(a), nb = tensor_span_bytes(b);
     return na && nb && first_byte(a) < first_byte(b) + nb && first_byte(b) < first_byte(a) + na;
