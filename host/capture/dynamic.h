@@ -47,7 +47,6 @@ typedef struct {
 typedef struct {
     uint32_t source, ndims;
     uint64_t marked;              /* sizes that were marked dynamic */
-    int64_t offset;               /* of the tensor, then: no guard holds it, and replays compute with it, too */
     const dim_plan *dims;
 } source_plan;
 bool plan_copy(arena *a, const source_plan *from, source_plan *to);

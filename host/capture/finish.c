@@ -73,6 +73,9 @@ static uint32_t *own_refs(trace *t)
     for (uint32_t i = 0; own && i < t->flats.len; i++) /* what was made, and is an input behind a step */
         if (trace_handle_of(t, t->flats.at[i].fake))
             own[t->flats.at[i].fake->fake_id]++;
+    for (uint32_t i = 0; own && i < t->params.len; i++)
+        if (trace_handle_of(t, t->params.at[i]))
+            own[t->params.at[i]->fake_id]++;
     return own;
 }
 

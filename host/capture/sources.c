@@ -68,18 +68,6 @@ bp_status trace_know_storage(trace *t, const bp_tensor *real, bp_tensor *fake)
     return BP_OK;
 }
 
-/* No other input lies in the storage of input i: then nothing depends on where it lies there. */
-static bool lies_alone(const trace *t, uint32_t i)
-{
-    const storage *s = bind_input(t->r->vals, i)->store;
-    for (uint32_t j = 0; j < t->r->vals->ninputs; j++) {
-        const bp_tensor *other = j == i ? NULL : bind_input(t->r->vals, j);
-        if (other && other->store == s)
-            return false;
-    }
-    return true;
-}
-
 /* What source i looks like to the function: symbols where its plan has them. */
 static bp_status meta_of(trace *t, uint32_t i, tensor_meta *m)
 {
@@ -91,8 +79,6 @@ static bp_status meta_of(trace *t, uint32_t i, tensor_meta *m)
         return BP_OK;
     m->sizes = dims;
     m->strides = dims + m->rank;
-    if (lies_alone(t, i))
-        m->offset = dim_const(t->sources.at[i].plan->offset);
     tensor_meta *own = arena_alloc(&t->arena, sizeof *own);
     if (own)
         *own = *m = meta_copy(&t->arena, m, &ok);

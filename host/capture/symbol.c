@@ -96,7 +96,7 @@ static bp_status decide(trace *t, uint32_t i, const bp_value *v, const source_pl
     plan_subject s = {of.name, of.role, in, in ? 0 : v->v.dim.value};
     if (!plan)
         return trace_nomem(t);
-    *plan = (source_plan){.source = i, .offset = in ? dim_hint(in->offset) : 0};
+    *plan = (source_plan){.source = i};
     t->naming.next = sym_symbol_count(t->env);
     *out = plan;
     return plan_decide(t->c, &t->arena, &t->r->policy, &s, &t->naming, plan);

@@ -338,7 +338,7 @@ static trace *create(bp_ctx *c, const trace_request *r)
     t->modes = c->ambient;
     t->seed = c->seed;
     t->offset = c->rng_offset;
-    t->env = sym_env_new();
+    t->env = r->env ? sym_env_again(r->env, r->nsymbols, r->vals->syms) : sym_env_new();
     t->slices = (slicer){.c = c, .vals = r->vals, .rng_base = r->rng_base, .item_of = item_of, .arg = t,
                           .env = t->env, .symbol_of = symbol_of,
                           .compute = r->compute, .compute_arg = r->compute_arg};

@@ -68,6 +68,8 @@ typedef struct {
     size_policy policy;           /* how sizes of sources are decided that the path has no plan for */
     const source_plan *const *plans; /* the path's, by source; NULL: none */
     uint32_t nplans;
+    const sym_env *env;           /* of the path, with its first nsymbols symbols; NULL: none */
+    uint32_t nsymbols;
     bool dynamic_outputs;         /* capture_dynamic_output_shape_ops */
 } trace_request;
 

@@ -218,6 +218,8 @@ trace *call_trace(call *k, const tree_node *n, const trace_resume *resume)
         return ctx_nomem(k->c), NULL;
     }
     r.expect = expect;
+    r.env = n ? n->env : NULL;
+    r.nsymbols = n ? n->end_symbol : 0;
     r.plans = plans;
     call_hold(k);
     bind_cut_inputs(&k->vals, k->vals.nargs); /* the capture asks for attributes anew */

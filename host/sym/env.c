@@ -147,6 +147,39 @@ sym_env *sym_env_clone(const sym_env *e)
     return to;
 }
 
+/* Forgets what facts have told of a node. */
+static void renew_node(sym_env *e, uint32_t id, const int64_t *values)
+{
+    sym_node *n = sym_at(e, id);
+    n->known = SYM_ANY;
+    n->modulus = 1;
+    n->residue = 0;
+    n->listed = false;
+    n->range_epoch = n->plain_epoch = 0;
+    if (n->kind == SYM_SYMBOL)
+        n->hint = n->unbacked ? 0 : values[n->n];
+    else
+        sym_hint_again(e, n);
+}
+
+sym_env *sym_env_again(const sym_env *e, uint32_t nsymbols, const int64_t *values)
+{
+    sym_env *to = sym_env_new();
+    if (!to)
+        return NULL;
+    if (!copy_nodes(to, e)) {
+        to->len = 0;
+        sym_env_unref(to);
+        return NULL;
+    }
+    if (nsymbols < e->ids.len) /* what came behind is of another path */
+        to->len = e->ids.at[nsymbols] - 1;
+    for (uint32_t id = 1; id <= to->len; id++)
+        renew_node(to, id, values);
+    sym_index_again(to);
+    return to;
+}
+
 /* -- the current one ----------------------------------------------------------------------------------------------- */
 
 sym_scope sym_push(sym_env *e, bp_ctx *c)

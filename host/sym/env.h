@@ -43,6 +43,9 @@ sym_env *sym_env_new(void);                    /* one reference; NULL: out of me
 sym_env *sym_env_ref(sym_env *e);
 void sym_env_unref(sym_env *e);                /* NULL: nothing */
 sym_env *sym_env_clone(const sym_env *e);      /* ids stay; NULL: out of memory */
+/* An environment without symbols and facts, in which expressions over the first nsymbols symbols of e get the ids that
+ * they have in e, whatever else is computed in between; for replays. values: of these symbols. NULL: out of memory. */
+sym_env *sym_env_again(const sym_env *e, uint32_t nsymbols, const int64_t *values);
 /* Pushes e (NULL: none) for errors of c; gives what was current, for sym_pop. */
 typedef struct { sym_env *env; bp_ctx *c; } sym_scope;
 sym_scope sym_push(sym_env *e, bp_ctx *c);

@@ -171,21 +171,28 @@ static bool same_node(const sym_node *a, const sym_node *b)
     return sym_ex_same(a->a, b->a) && sym_ex_same(a->b, b->b);
 }
 
+void sym_index_again(sym_env *e)
+{
+    if (e->table_cap)
+        memset(e->table, 0, e->table_cap * sizeof *e->table);
+    for (uint32_t id = 1; id <= e->len; id++) {
+        uint32_t at = (uint32_t)sym_at(e, id)->hash & (e->table_cap - 1);
+        while (e->table[at])
+            at = (at + 1) & (e->table_cap - 1);
+        e->table[at] = id;
+    }
+}
+
 static bool grow_table(sym_env *e)
 {
     uint32_t cap = e->table_cap ? e->table_cap * 2 : 256;
     uint32_t *table = calloc(cap, sizeof *table);
     if (!table)
         return false;
-    for (uint32_t id = 1; id <= e->len; id++) {
-        uint32_t at = (uint32_t)sym_at(e, id)->hash & (cap - 1);
-        while (table[at])
-            at = (at + 1) & (cap - 1);
-        table[at] = id;
-    }
     free(e->table);
     e->table = table;
     e->table_cap = cap;
+    sym_index_again(e);
     return true;
 }
 
@@ -352,6 +359,11 @@ uint32_t sym_intern(sym_env *e, const sym_node *want)
         if (same_node(sym_at(e, e->table[at]), &n))
             return e->table[at];
     return add(e, &n, at);
+}
+
+void sym_hint_again(sym_env *e, sym_node *n)
+{
+    n->has_hint = hint_of(e, n, &n->hint);
 }
 
 uint32_t sym_atom(sym_env *e, enum sym_node_kind kind, sym_ex a, sym_ex b)

@@ -129,6 +129,9 @@ static inline void sym_fails(sym_env *e, enum sym_fail f) { e->fail = e->fail ? 
 /* -- nodes (expr.c) -- */
 /* The id of a node with this content (kind, n, k, terms, factors, a, b); 0: failed. */
 uint32_t sym_intern(sym_env *e, const sym_node *want);
+/* For copies: the hint of a node by those of its operands; the table of ids 1 .. len. */
+void sym_hint_again(sym_env *e, sym_node *n);
+void sym_index_again(sym_env *e);
 uint32_t sym_atom(sym_env *e, enum sym_node_kind kind, sym_ex a, sym_ex b);
 int sym_atom_order(const sym_env *e, uint32_t a, uint32_t b);
 int sym_mono_order(const sym_env *e, uint32_t a, uint32_t b);  /* < 0: a comes first: the larger degree */
