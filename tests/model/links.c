@@ -29,11 +29,21 @@ static void print_graph(bp_graph_module *gm, const bp_inputs *in, buf *out)
     }
 }
 
+static void count_dynamic(bp_graph_module *gm)
+{
+    buf_clear(&now->shown);
+    bp_print_readable(gm, bp_sink(gm));
+    now->symbolic += bp_symbol_count(gm) > 0;
+    now->flows += strstr(buf_text(&now->shown), "higher_order.") != NULL;
+}
+
 static void count(bp_graph_module *gm, const bp_inputs *in, uint32_t link)
 {
     buf text = {0};
     now->compiles[link]++;
-    if (now->threads)
+    if (now->dynamic)
+        count_dynamic(gm);
+    if (now->threads || now->dynamic)
         return;
     print_graph(gm, in, &text);
     map_value *v = map_put(&now->texts[link], (str){text.s, text.n}, NULL);

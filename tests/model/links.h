@@ -18,6 +18,8 @@ typedef struct {
     atomic_uint compiles[MAX_LINKS], runs[MAX_LINKS], failed_compiles, failed_runs;
     atomic_uint backwards;        /* compiles of graphs that are a backward */
     bool threads;                 /* several use it at once: graphs are counted, and not kept */
+    bool dynamic;                 /* sizes are not read, so that they stay symbols */
+    uint32_t symbolic, flows;     /* then: graphs with symbols, graphs with control flow in them */
     char foreign_op[96];
     uint32_t foreign;             /* graphs with an operator that own code lacks: handed to bp_forward */
     map texts[MAX_LINKS];         /* graph -> how often it was compiled */

@@ -11,7 +11,7 @@ hole_sources = %D%/hole.c %D%/hole.h %D%/train.c %D%/train.h \
 tests_model_test_holes_SOURCES = %D%/test_holes.c $(hole_sources)
 unit_tests += %D%/test_steps
 tests_model_test_steps_SOURCES = %D%/test_steps.c $(hole_sources)
-script_tests += %D%/check.sh %D%/check_train.sh
+script_tests += %D%/check.sh %D%/check_train.sh %D%/check_dynamic.sh
 EXTRA_DIST += %D%/README.md %D%/capture_model.py %D%/eager.py %D%/programs.py %D%/holes.py %D%/shrink.py \
 	%D%/faults.py %D%/random %D%/programs.txt.gz %D%/rules.txt
 

@@ -226,6 +226,7 @@ static bool configure(session *x, bp_ctx *c)
     if (program_is(p, "impure"))
         bp_set_config(c, "check_capture", "always");
     links_begin(&x->links, p, c);
+    x->links.dynamic = x->dynamic;
     for (uint32_t i = 0; i < p->nfns; i++) {
         bp_compile_options o = {.backend_fn = links_backend(p), .user = &x->compiled.users[i],
                                 .dynamic = x->dynamic ? 0 : -1};
@@ -312,6 +313,8 @@ static bool run_session(const program *p, bool trains, bool dynamic, buf *why, s
 #undef COUNT
         t->calls += p->calls.len;
         t->backward_graphs += x.links.backwards;
+        t->symbolic_graphs += x.links.symbolic;
+        t->flow_graphs += x.links.flows;
         census_end_program(&t->census);
     }
     if (!ok)

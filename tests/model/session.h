@@ -19,6 +19,7 @@ typedef struct {
 typedef struct {
     uint64_t calls, compiled;   /* compiled: not answered eagerly */
     uint64_t trained, trained_compiled, failed_backwards, refused_alone; /* backwards: all, those of compiled calls */
+    uint64_t symbolic_graphs, flow_graphs; /* compiled with symbols; with control flow in them */
     uint64_t backward_graphs;   /* how many were compiled */
     counts sums;
     census census;
