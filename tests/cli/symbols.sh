@@ -29,6 +29,7 @@ like "a size that is none" "$(run --size s0=x)" "is not NAME=NUMBER"
 printf 'graph x {\n  symbol s0 in [2, inf] hint 2\n  %%x: f32[s0] = placeholder "x" user\n  output(%%x)\n}\n' >x.bpg
 like "files have any size that fits" "$("$BP_CLI" run x.bpg --input out0.npy 2>&1)" "x: f32\[80]"
 sed -i 's/f32.s0/f32[s0, 4/' x.bpg
-like "one that does not is told" "$("$BP_CLI" run x.bpg --input out0.npy 2>&1)" 'input "x" of graph "x" must have 2 dimensions'
+like "one that does not is told" "$("$BP_CLI" run x.bpg --input out0.npy 2>&1)" \
+    'input "x" of graph "x" must have 2 dimensions'
 like "who runs a node is told" "$("$BP_CLI" why s.bpg 2>&1)" "nonzero (aten.nonzero.default) -> eager"
 plan
