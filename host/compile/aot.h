@@ -30,8 +30,8 @@ bp_status aot_run(bp_ctx *c, aot *a, program_io *io, const uint8_t *written);
  * now. */
 bp_status aot_keep_saved(bp_ctx *c, const bp_tensor *t, const bp_tensor *written);
 
-/* How often it was compiled, for other sizes; and of the i-th, 0 first: the two graphs, borrowed (NULL: its operators run
- * under the tape); the backward's program (NULL: not used yet); what its sizes must satisfy ("": nothing). */
+/* How often it was compiled, for other sizes; and of the i-th, 0 first: the two graphs, borrowed (NULL: its operators
+ * run under the tape); the backward's program (NULL: not used yet); what its sizes must satisfy ("": nothing). */
 uint32_t aot_count(const aot *a);
 const bp_graph_module *aot_forward(const aot *a, uint32_t i);
 const bp_graph_module *aot_backward(const aot *a, uint32_t i);

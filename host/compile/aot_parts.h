@@ -22,7 +22,7 @@ typedef struct {
     aot_tangent *tangents;
     uint32_t nsymbols, *symbols; /* inputs of the backward behind tangents: the number of a symbol of the graph each */
     uint32_t nnumbers, *numbers; /* outputs of the forward behind saved values: the same of an unbacked symbol */
-    bp_graph_module *backward_gm; /* counted: saved values, tangents, symbols -> a gradient for each input that needs one */
+    bp_graph_module *backward_gm; /* counted: saved values, tangents, symbols -> gradients of inputs that need them */
     _Atomic(program *) backward; /* NULL: not compiled yet */
     pthread_mutex_t lock;        /* compiling it */
 } aot_made;

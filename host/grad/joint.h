@@ -31,8 +31,9 @@ typedef struct {
     bp_graph_module *forward, *backward;
     uint32_t nsaved;          /* outputs of forward behind the graph's own; placeholders of backward before tangents */
     uint32_t nsymbols, *symbols; /* placeholders of backward behind tangents: the joint graph's symbol, one each */
-    uint32_t nnumbers, *numbers; /* outputs of forward behind saved values: an unbacked symbol of the joint graph each, as
-                                  * an i64 tensor of no dimensions: those of `symbols`, and of tangents' types */
+    /* Outputs of forward behind saved values: an unbacked symbol of the joint graph each, as an i64 tensor of no
+     * dimensions: those of `symbols`, and of tangents' types. */
+    uint32_t nnumbers, *numbers;
     uint64_t saved_bytes;     /* of values that are not primals with a parameter's or buffer's role */
     uint64_t recomputed_flops;
 } partition;

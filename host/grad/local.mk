@@ -1,6 +1,7 @@
 libhost_la_SOURCES += %D%/derivative.h %D%/tape.h %D%/joint.h
 libhost_la_SOURCES += %D%/maxflow.c %D%/maxflow.h %D%/partitioner.c %D%/partitioner.h %D%/partitioner_cut.c
-libhost_la_SOURCES += %D%/partitioner_budget.c %D%/partition.c %D%/joint.c %D%/joint_record.h %D%/joint_record.c %D%/share.c %D%/share.h
+libhost_la_SOURCES += %D%/partitioner_budget.c %D%/partition.c %D%/joint.c %D%/share.c %D%/share.h
+libhost_la_SOURCES += %D%/joint_record.h %D%/joint_record.c
 libhost_la_SOURCES += %D%/rows.def %D%/rows/pointwise.def %D%/rows/reduce.def %D%/rows/view.def %D%/rows/create.def
 libhost_la_SOURCES += %D%/rows/index.def %D%/rows/sort.def %D%/rows/matmul.def %D%/rows/conv.def %D%/rows/norm.def
 libhost_la_SOURCES += %D%/rows/linalg.def %D%/rows/loss.def %D%/rows/fft.def %D%/rows/random.def

@@ -10,7 +10,8 @@
  * and the call is an error that names the place where it does:
  *   - write its inputs, or anything else that it did not make, in place;
  *   - give back what it got, a view of it, a tensor from outside, or one tensor twice: return a clone;
- *   - under capture: ask for a value (bp_is_true and kin), print, call a disabled callable, keep a tensor beyond itself.
+ *   - under capture: ask for a value (bp_is_true and kin), print, call a disabled callable, keep a tensor beyond
+ *     itself.
  * A captured function that draws random numbers in one of them runs eagerly, and bp_print_explain says why.
  *
  * Results belong to the context's innermost scope. On failure they are NULL, and the context says why:
