@@ -28,6 +28,7 @@ tests_unit_compile_test_dynamic_SOURCES = %D%/unit/compile/test_dynamic.c %D%/un
 unit_tests += %D%/unit/compile/test_dynamic_models
 tests_unit_compile_test_dynamic_models_LDADD = $(world)
 unit_tests += %D%/unit/compile/test_control_flow_grad
+unit_tests += %D%/unit/compile/test_control_flow_random
 unit_tests += %D%/unit/compile/test_entries
 unit_tests += %D%/unit/compile/test_honest
 unit_tests += %D%/unit/compile/test_opaque

@@ -168,6 +168,19 @@ bp_status service_node_arg(const bp_graph_module *gm, uint32_t node, const char 
     return dims_see_value(gm, out);
 }
 
+/* A graph that a call runs, by the name of its argument; or, by no name, that a get_attr is. It lives as long as gm. */
+bp_graph_module *service_subgraph(const bp_graph_module *gm, uint32_t node, const char *name)
+{
+    const graph_node *n = get(gm, node);
+    bp_value v = {0};
+    if (n && n->op == BP_NODE_GET_ATTR)
+        return name ? NULL : gm_sub(gm, n->name);
+    if (!n || !name || !n->row || graph_arg(gm, node, name, &v) != BP_OK || v.kind != BP_VALUE_NODE)
+        return NULL;
+    n = get(gm, v.v.node);
+    return n && n->op == BP_NODE_GET_ATTR ? gm_sub(gm, n->name) : NULL;
+}
+
 static void view_of_meta(const tensor_meta *m, bp_view *out)
 {
     *out = (bp_view){.size = sizeof *out, .dtype = m->dtype, .device_kind = m->device.kind,

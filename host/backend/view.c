@@ -18,6 +18,18 @@ static bp_status copy_constants(bp_ctx *c, const bp_graph_module *from, bp_graph
     return BP_OK;
 }
 
+/* Graphs inside are copied, too: they carry the backend's table. */
+typedef struct { bp_ctx *c; bp_graph_module *gm; } showing;
+
+static bp_status show_sub(void *arg, const char *name, bp_graph_module *sub)
+{
+    const showing *s = arg;
+    if (!(sub = gm_own_sub(s->c, s->gm, name)))
+        return s->c->diag.code;
+    sub->host = s->gm->host;
+    return gm_each_sub(sub, show_sub, &(showing){s->c, sub});
+}
+
 /* The callable's options win over the config's. */
 static bp_status copy_options(bp_ctx *c, const backend *b, const bp_graph_module *asked, bp_graph_module *to)
 {
@@ -65,6 +77,7 @@ static bp_status fill(bp_ctx *c, link_view *v, const bp_graph_module *gm, const 
         v->gm->g.syms = sym_env_ref(gm->g.syms);
     }
     TRY(copy_constants(c, gm, v->gm));
+    TRY(gm_each_sub(v->gm, show_sub, &(showing){c, v->gm}));
     TRY(copy_options(c, b, asked, v->gm));
     if (backend_graph_kind(b) == BP_GRAPH_CORE)
         TRY(link_view_make_core(c, v));

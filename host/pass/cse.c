@@ -79,6 +79,7 @@ bp_status pass_cse(bp_ctx *c, bp_graph_module *gm, void *arg)
 {
     (void)arg;
     cse k = {.gm = gm};
+    TRY(pass_in_subs(c, gm, pass_cse, NULL));
     bp_status s = memory_map_make(c, gm, &k.m);
     if (s == BP_UNIMPLEMENTED || s == BP_FAILED_PRECONDITION) { /* sizes depend on data: who aliases what is unknown */
         diag_clear(&c->diag);

@@ -66,5 +66,6 @@ bp_status pass_dce(bp_ctx *c, bp_graph_module *gm, void *arg)
             mark_node(&m, node);
     }
     free(m.used);
-    return graph_status(c, g);
+    TRY(graph_status(c, g));
+    return pass_in_subs(c, gm, pass_dce, NULL);
 }

@@ -541,8 +541,22 @@ static void share_symbols(const graph *g, graph *clone)
     clone->syms = g->syms ? sym_env_ref(g->syms) : NULL;
 }
 
+/* A graph inside of one, whose nodes are nobody's origins. A text may leave its types out: then it stays as it is. */
+static bp_status decompose_inside(bp_ctx *c, bp_graph_module *sub, void *arg)
+{
+    for (node_id n = sub->g.first; n; n = graph_get(&sub->g, n)->next)
+        if (graph_get(&sub->g, n)->op == BP_NODE_PLACEHOLDER && !graph_get(&sub->g, n)->nmetas)
+            return BP_OK;
+    decompose_options o = {0};
+    if (arg)
+        o = *(const decompose_options *)arg;
+    o.made = NULL;
+    return pass_decompose(c, sub, &o);
+}
+
 bp_status pass_decompose(bp_ctx *c, bp_graph_module *gm, void *arg)
 {
+    TRY(pass_in_subs(c, gm, decompose_inside, arg));
     bp_graph_module from = *gm; /* its constants and name are borrowed */
     decomposer d = {.mode = {.call = answer, .name = "decompose"}, .c = c, .gm = gm, .o = arg};
     if (!has_work(gm, arg))
@@ -579,6 +593,7 @@ bp_status pass_verify_core(bp_ctx *c, bp_graph_module *gm, void *arg)
 {
     buf names = {0};
     uint32_t wrong = 0;
+    TRY(pass_in_subs(c, gm, pass_verify_core, arg));
     for (node_id n = gm->g.first; n; n = graph_get(&gm->g, n)->next) {
         const graph_node *node = graph_get(&gm->g, n);
         if (is_core(arg, node))

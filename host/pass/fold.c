@@ -169,6 +169,7 @@ static bp_status fold_all(fold *f)
 bp_status pass_fold_constants(bp_ctx *c, bp_graph_module *gm, void *arg)
 {
     fold f = {.c = c, .gm = gm, .nvalues = 2 * gm->g.nodes.len}; /* each may become one more */
+    TRY(pass_in_subs(c, gm, pass_fold_constants, NULL));
     bp_status s = memory_map_make(c, gm, &f.m);
     if (s == BP_UNIMPLEMENTED || s == BP_FAILED_PRECONDITION) {
         diag_clear(&c->diag);

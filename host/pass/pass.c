@@ -10,6 +10,21 @@ static bool verifies(void)
     return what && strcmp(what, "passes") == 0;
 }
 
+typedef struct { bp_ctx *c; bp_graph_module *gm; pass_fn fn; void *arg; } inside;
+
+static bp_status run_inside(void *arg, const char *name, bp_graph_module *sub)
+{
+    inside *i = arg;
+    sub = gm_own_sub(i->c, i->gm, name);
+    return sub ? i->fn(i->c, sub, i->arg) : i->c->diag.code;
+}
+
+bp_status pass_in_subs(bp_ctx *c, bp_graph_module *gm, pass_fn fn, void *arg)
+{
+    inside i = {c, gm, fn, arg};
+    return gm_each_sub(gm, run_inside, &i);
+}
+
 bp_status passes_run(bp_ctx *c, bp_graph_module *gm, const pass *passes, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {

@@ -29,6 +29,10 @@ bp_status pass_decompose(bp_ctx *c, bp_graph_module *gm, void *arg);
 /* core ATen alone, beside KEPT rows and `whole`; an error lists the first nodes that are not, with their targets. */
 bp_status pass_verify_core(bp_ctx *c, bp_graph_module *gm, void *arg);
 
+/* Runs fn on each graph that gm holds for an operator that runs it, copied first where others hold it too (whether fn
+ * changes it or not). Every pass above does so itself. */
+bp_status pass_in_subs(bp_ctx *c, bp_graph_module *gm, pass_fn fn, void *arg);
+
 /* A pipeline: passes by name in order, each verified (BACKPLANE_VERIFY) and logged (BACKPLANE_LOGS=aot) behind itself;
  * an error names the pass. */
 typedef struct { const char *name; pass_fn fn; void *arg; } pass;

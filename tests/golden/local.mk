@@ -35,6 +35,7 @@ script_tests += %D%/ahead.sh
 script_tests += %D%/symbolic.sh
 
 # Gradients at the edges of operators.
+EXTRA_DIST += tests/torch/flow.py tests/golden/flow.jsonl
 EXTRA_DIST += tests/torch/edge.py tests/torch/edges.jsonl.gz
 script_tests += tests/torch/edges.sh
 

@@ -24,6 +24,11 @@ model-rules: %D%/harness$(EXEEXT)
 check-model-nightly: %D%/harness$(EXEEXT)
 	@$(SHELL) $(srcdir)/%D%/random '$(abs_top_builddir)' 5000 $${MODEL_SEED-2}
 
+# Random programs of cond, while_loop, map and scan; FLOW_SEED=n begins elsewhere.
+.PHONY: check-flow
+check-flow: tests/unit/compile/test_control_flow_random$(EXEEXT)
+	@FLOW_PROGRAMS=$${FLOW_PROGRAMS-5000} BP_TEST_TIMEOUT=1200 $(MAKE) -s check-TESTS TESTS=tests/unit/compile/test_control_flow_random
+
 # Everything that takes long: as many random programs, and a million calls.
 .PHONY: check-nightly
 check-nightly: check-model-nightly check-million check-faults
