@@ -27,7 +27,8 @@ check-model-nightly: %D%/harness$(EXEEXT)
 # Random programs of cond, while_loop, map and scan; FLOW_SEED=n begins elsewhere.
 .PHONY: check-flow
 check-flow: tests/unit/compile/test_control_flow_random$(EXEEXT)
-	@FLOW_PROGRAMS=$${FLOW_PROGRAMS-5000} BP_TEST_TIMEOUT=1200 $(MAKE) -s check-TESTS TESTS=tests/unit/compile/test_control_flow_random
+	@FLOW_PROGRAMS=$${FLOW_PROGRAMS-5000} BP_TEST_TIMEOUT=1200 $(MAKE) -s check-TESTS \
+		TESTS=tests/unit/compile/test_control_flow_random
 
 # Everything that takes long: as many random programs, and a million calls.
 .PHONY: check-nightly
