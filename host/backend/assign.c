@@ -64,8 +64,19 @@ static bool is_cuttable_node(const graph *g, const graph_node *n)
     return true;
 }
 
+bool graph_asserts(const graph *g)
+{
+    for (uint32_t i = 0; g->syms && i < sym_fact_count(g->syms); i++)
+        if (sym_fact_at(g->syms, i)->origin == SYM_ASSERTED)
+            return true;
+    return false;
+}
+
+/* An assertion may be on sizes of several groups. */
 static bool is_cuttable(const graph *g)
 {
+    if (graph_asserts(g))
+        return false;
     for (node_id n = g->first; n; n = graph_get(g, n)->next)
         if (graph_get(g, n)->op == BP_NODE_CALL_FUNCTION && !is_cuttable_node(g, graph_get(g, n)))
             return false;

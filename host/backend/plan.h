@@ -106,6 +106,8 @@ void group_read_sizes(const group *g, bp_tensor *const *out, int64_t *values);
 /* What was asked of the group's graph while it was compiled is asked of the program's: facts from `first` on. */
 bp_status group_adopt_facts(bp_ctx *c, const group *g, sym_env *of_program, uint32_t first);
 
+/* Some fact of it is an assertion on data, for each run to check. */
+bool graph_asserts(const graph *g);
 /* Whether a graph is compiled by variants. */
 static inline bool graph_has_symbols(const graph *g) { return g->syms && sym_symbol_count(g->syms); }
 /* program_dynamic.c: the program of a graph with symbols, as program_compile_from. */

@@ -129,6 +129,17 @@ static bp_status make_whole(bp_ctx *c, program *p, const assignment *a)
     return BP_OK;
 }
 
+/* What a graph asserts of sizes that only data tell is checked where the host runs it node by node. */
+static bp_compiled *unless_unchecked(const group *g, bp_compiled *k, answer *out)
+{
+    if (!k || !k->run || !graph_asserts(&g->gm->g))
+        return k;
+    compiled_unref(k);
+    out->code = BP_UNIMPLEMENTED;
+    snprintf(out->text, sizeof out->text, "the graph asserts what only data tell, and the host checks it in its own runs");
+    return NULL;
+}
+
 /* The link compiles the group, or says why not. */
 static bp_compiled *ask(bp_ctx *c, program *p, group *g, assignment *a, answer *out)
 {
@@ -137,7 +148,7 @@ static bp_compiled *ask(bp_ctx *c, program *p, group *g, assignment *a, answer *
     link_view *v = p->is_whole ? a->views[g->link] : own;
     bp_compiled *k = v ? link_compile(v, out) : NULL;
     link_view_destroy(own);
-    return k;
+    return unless_unchecked(g, k, out);
 }
 
 static void tell_of_fallback(const program *p, const group *g, const char *name, const answer *said, program *rest)

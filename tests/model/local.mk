@@ -2,7 +2,8 @@
 check_PROGRAMS += %D%/harness
 tests_model_harness_SOURCES = %D%/harness.c %D%/census.c %D%/census.h %D%/census.def %D%/session.c %D%/session.h \
 	%D%/seen.c %D%/seen.h %D%/claim.c %D%/claim.h %D%/train.c %D%/train.h \
-	%D%/text.c %D%/text.h %D%/run.c %D%/run.h %D%/flow.c %D%/links.c %D%/links.h %D%/opaque.c %D%/own.c %D%/kinds.def %D%/sizes.c
+	%D%/text.c %D%/text.h %D%/run.c %D%/run.h %D%/flow.c \
+	%D%/links.c %D%/links.h %D%/opaque.c %D%/own.c %D%/kinds.def %D%/sizes.c
 tests_model_harness_LDADD = libhost.la $(ZLIB_LIBS)
 unit_tests += %D%/test_holes
 hole_sources = %D%/hole.c %D%/hole.h %D%/train.c %D%/train.h \

@@ -355,6 +355,33 @@ static void an_output_of_another_run_s_size_is_an_error_with_both(void **state)
     close_stage(&s);
 }
 
+static const char ASSERTS[] = "graph g {\n"
+                              "  symbol u0 in [0, inf] unbacked\n"
+                              "  symbol u1 in [0, inf] unbacked\n"
+                              "  assert u0 <= u1\n"
+                              "  %x: f32[u0] = placeholder \"x\" user\n"
+                              "  %y: f32[u1] = placeholder \"y\" user\n"
+                              "  %abs_1: f32[u0] = aten.abs.default(%x)\n"
+                              "  %cat: f32[u0 + u1] = aten.cat.default([%abs_1, %y])\n"
+                              "  %neg: f32[u0 + u1] = aten.neg.default(%cat)\n"
+                              "  output(%neg)\n"
+                              "}\n";
+
+/* A plugin's own run knows nothing of assertions: the host runs such a graph itself, and says so. */
+static void what_a_graph_asserts_of_data_is_checked_whatever_the_backend(void **state)
+{
+    (void)state;
+    stage s = open_stage("", ASSERTS, BP_DYNAMIC_SHAPES);
+    answer_with = take_symbols;
+    compile(&s);
+    expect_shown(&s, "the graph asserts what only data tell");
+    run(&s, 3, 5);
+    assert_int_equal(run_on(s.w->c, s.p, 5, 3), BP_OUT_OF_RANGE);
+    assert_contains(s.w->c->diag.message, "u0 <= u1");
+    bp_error_clear(s.w->c);
+    close_stage(&s);
+}
+
 /* -- groups -------------------------------------------------------------------------------------------------------- */
 
 static const char PARTS[] = "graph g {\n"
@@ -437,6 +464,7 @@ int main(void)
         cmocka_unit_test(wants_of_a_registered_backend_say_that_it_takes_symbols),
         cmocka_unit_test(outputs_have_the_sizes_of_the_run),
         cmocka_unit_test(an_output_of_another_run_s_size_is_an_error_with_both),
+        cmocka_unit_test(what_a_graph_asserts_of_data_is_checked_whatever_the_backend),
         cmocka_unit_test(a_group_s_hidden_symbols_are_inputs_of_their_own),
         cmocka_unit_test(what_is_read_of_a_part_is_a_condition_of_the_whole),
     };
