@@ -23,7 +23,10 @@ static void print_flags(uint32_t set, buf *out)
 /* Defaults and what is written are in the schema; what a caller of the C function must know is how they are given. */
 static void print_c(const op_row *op, buf *out)
 {
-    buf_printf(out, "  in C      bp_aten_%s, of <backplane/aten.h>\n", op->id);
+    if (op->flags & OP_HIGHER) /* over graphs, which captures make of functions */
+        buf_puts(out, "  in C      bp_cond and kin, of <backplane/flow.h>\n");
+    else
+        buf_printf(out, "  in C      bp_aten_%s, of <backplane/aten.h>\n", op->id);
     if (op->functional)
         buf_printf(out, "  writes    the result of %s into %s\n", op->functional->target,
                    op->schema->inplace ? "its first argument" : "its out arguments");

@@ -51,7 +51,7 @@ static void notes_and_needed_libraries_are_read_from_the_file(void **state)
     data = read_plugin(w, "@bad@/needs_gone.so", &n);
     fd = open_bytes(w, data, n);
     assert_true(elf_read(fd, n, &f, why, sizeof why));
-    assert_int_equal(f.api, 1);
+    assert_int_equal(f.api, BP_API);
     assert_true(f.needed.len >= 1);
     bool found = false;
     for (uint32_t i = 0; i < f.needed.len; i++)
