@@ -136,7 +136,7 @@ static bp_compiled *unless_unchecked(const group *g, bp_compiled *k, answer *out
         return k;
     compiled_unref(k);
     out->code = BP_UNIMPLEMENTED;
-    snprintf(out->text, sizeof out->text, "the graph asserts what only data tell, and the host checks it in its own runs");
+    snprintf(out->text, sizeof out->text, "the graph asserts what only data tell, and the host checks it itself");
     return NULL;
 }
 

@@ -208,7 +208,8 @@ def check_decompositions():
            ["a_default is not core, and has DECOMP, KEPT", "b_default is not core, and has no row",
             "e_default is no operator that stands for itself"],
            "planted: an operator with two decompositions, one with none, and a row of nobody are named")
-    core, rows_of = functional(read_all("host/op/ops") + read_all("host/op")), decompositions(read_all("host/pass/decomps"))
+    core = functional(read_all("host/op/ops") + read_all("host/op"))
+    rows_of = decompositions(read_all("host/pass/decomps"))
     report(sum(core.values()) > 150 and len(rows_of) > 700, "the decompositions were read", [f"{len(rows_of)} rows"])
     wrong = list(undecided(core, rows_of))
     report(not wrong, "each functional row is core, has a decomposition, or is KEPT", wrong)
