@@ -45,7 +45,7 @@ bool trace_take_dim(trace *t, bp_dim *d)
     if (d->sym && !is_of(t, d->sym))
         return foreign(t->c, *d);
     d->sym &= DIM_ID_MASK;
-    return true;
+    return sym_is_dim(t->env, *d) || foreign(t->c, *d);
 }
 
 bool capture_real_dim(bp_ctx *c, bp_dim *d)

@@ -227,6 +227,8 @@ static bp_status follow_layout(trace *t, uint32_t n, const bp_tensor *real)
     tensor_get_meta(trace_layout_of(t, real), &is);
     if (is_laid_out(t, &was, &is))
         return BP_OK;
+    if (!resumes && !meta_is_constant(&was))
+        return trace_stop(t, TRACE_DECLINED, "an opaque step has changed sizes that are symbols");
     if (!resumes && (t->handles.at[n].parent || has_views(t, n)))
         return trace_stop(t, TRACE_DECLINED, "an opaque step has changed the sizes of a tensor that has views");
     return tensor_set_layout(t->c, h, &is);
@@ -270,9 +272,9 @@ static bp_status go_on(trace *t, const item *it, bp_tensor ***results, uint32_t 
     bind_drop_bases(t->r->vals);
     TRY(add_sources(t, r, it->end.nouts - nobjects));
     TRY(renew_storages(t, first, nobjects));
-    TRY(renew_sources(t, first));
     TRY(trace_renew_numbers(t));
-    TRY(follow_layouts(t));
+    TRY(follow_layouts(t)); /* before anything is guarded: it may end the capture */
+    TRY(renew_sources(t, first));
     return take_results(t, r, first, *results);
 }
 

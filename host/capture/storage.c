@@ -358,6 +358,11 @@ static bp_status make_group(trace *t, uint32_t i, const bool *member, uint32_t n
             return BP_RESOURCE_EXHAUSTED;
         if (member[j] && s->fs->written)
             return trace_stop(t, TRACE_DECLINED, "an input was written before one that overlaps it was known");
+        if (member[j] && !s->touched) { /* the range under them all depends on how far each reaches: guarded, too */
+            s->touched = true;
+            if (!vec_push(&vec_last(&t->segments).touched, j))
+                return trace_nomem(t);
+        }
         if (member[j] && s->handle) /* where it lies among the others is no expression */
             TRY(trace_specialize(t, t->handles.at[s->handle].t));
         if (member[j]) {

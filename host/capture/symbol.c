@@ -39,8 +39,10 @@ static guard_read read_of(const bp_value *v, uint32_t i, uint32_t k, const dim_p
 {
     const bp_tensor *in = v->kind == BP_VALUE_TENSOR ? v->v.tensor : NULL;
     uint32_t dim = in && k >= in->rank ? k - in->rank : k;
-    return (guard_read){.min = p->min, .max = p->max, .source = i, .symbol = p->symbol, .kind = kind_of(v, k),
-                        .dim = (uint8_t)dim, .brings = p->kind == PLAN_SYMBOL};
+    bool product = p->kind == PLAN_PRODUCT;
+    return (guard_read){.min = p->min, .max = p->max, .source = i, .symbol = product ? p->of : p->symbol,
+                        .kind = kind_of(v, k), .dim = (uint8_t)dim, .brings = p->kind == PLAN_SYMBOL,
+                        .product = product};
 }
 
 static bp_status add_symbol(trace *t, const guard_read *r, const dim_plan *p, int64_t value, bp_dim *out)
@@ -69,13 +71,13 @@ static bp_status realize(trace *t, const bp_value *v, uint32_t i, uint32_t k, co
 {
     guard_read r = read_of(v, i, k, p);
     *out = dim_const(value);
-    if (p->kind != PLAN_SYMBOL && p->kind != PLAN_SAME)
+    if (p->kind == PLAN_CONSTANT)
         return BP_OK;
     if (!vec_push(&vec_last(&t->segments).reads, r))
         return trace_nomem(t);
     if (p->kind == PLAN_SAME)
         *out = sym_dim_of(t->env, p->symbol);
-    return p->kind == PLAN_SAME ? BP_OK : add_symbol(t, &r, p, value, out);
+    return p->kind == PLAN_SYMBOL ? add_symbol(t, &r, p, value, out) : BP_OK; /* stride_of makes products */
 }
 
 /* Strides that are products, each behind what it is made of. */
@@ -138,7 +140,7 @@ bp_status trace_read_again(trace *t, uint32_t i)
 {
     const source_plan *p = t->sources.at[i].plan;
     for (uint32_t k = 0; p && p->source == i && k < p->ndims; k++) {
-        if (p->dims[k].kind != PLAN_SYMBOL && p->dims[k].kind != PLAN_SAME)
+        if (p->dims[k].kind == PLAN_CONSTANT)
             continue;
         guard_read r = read_of(&t->r->vals->inputs[i], i, k, &p->dims[k]);
         r.brings = false;

@@ -93,13 +93,16 @@ static bool hold_symbols(tree_node *n, const trace *t, uint32_t s)
     return n->told && hold_plans(n, t, seg);
 }
 
-/* A call with all the sizes that static code was compiled for is left to it: one of them must differ. */
+/* A call with all the sizes that static code was compiled for is left to it: one of them must differ. Of the first
+ * segment alone: what later ones bring is not read yet where this is checked. No size: {0}. */
 static bp_dim exclusion(const trace *t, bp_ctx *c)
 {
     bp_dim any = dim_const(0);
+    uint32_t end = t->segments.len > 1 ? t->segments.at[1].first_symbol : sym_symbol_count(t->env);
     for (uint32_t i = 0; i < t->naming.excluded.len; i++) {
         const size_excluded *e = &t->naming.excluded.at[i];
-        any = dim_max(c, any, dim_compare(c, DIM_NE, sym_dim_of(t->env, e->symbol), dim_const(e->value)));
+        if (e->symbol < end)
+            any = dim_max(c, any, dim_compare(c, DIM_NE, sym_dim_of(t->env, e->symbol), dim_const(e->value)));
     }
     return any;
 }
@@ -117,7 +120,8 @@ static bool add_shapes(call *k, guard_builder *b, const trace *t, uint32_t s, bo
     }
     if (excludes && t->naming.excluded.len) {
         sym_scope former = sym_push(t->env, k->c);
-        ok = ok && vec_push(&asked, exclusion(t, k->c));
+        bp_dim differs = exclusion(t, k->c);
+        ok = ok && (!differs.sym || vec_push(&asked, differs));
         sym_pop(former);
     }
     guard_shapes g = {t->env, seg->reads.at, asked.at, seg->reads.len, asked.len};

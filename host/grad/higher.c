@@ -18,7 +18,7 @@
 
 /* -- the gradient graph -------------------------------------------------------------------------------------------- */
 
-enum { NOWHERE = UINT32_MAX };
+#define NOWHERE UINT32_MAX
 typedef struct { uint32_t input, add; } grad_out; /* the gradient of an input, and what of `in` is added to it */
 
 /* Where the graph's inputs and the gradients of its results stand among the gradient graph's placeholders. */

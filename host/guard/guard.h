@@ -17,12 +17,13 @@ typedef struct { const bp_value *at; uint32_t n, nargs; int64_t *syms; } guard_i
 typedef struct { const char *name; int32_t role; } guard_source;
 
 /* Where a call's symbol is read: a size or stride of an input, or the integer that it is. brings: it is read here
- * first, and lies within min and max; else it must be what was read before. */
+ * first, and lies within min and max; else it must be what was read before. A product is a stride that brings none: it
+ * must be size `symbol` times stride `symbol` of its tensor. */
 typedef struct {
     int64_t min, max;
     uint32_t source, symbol;
     uint8_t kind, dim;            /* kind: enum sym_kind */
-    bool brings;
+    bool brings, product;
 } guard_read;
 /* A guard on shapes: reads in order, then conditions, expressions of env that are 1. Arrays are copied. */
 typedef struct {

@@ -3,6 +3,7 @@
  * A symbol is read where its node comes first; another place that has it too is compared. So sizes that were equal when
  * they were captured as one symbol must be equal. */
 #include "host/guard/set.h"
+#include "sdk/base/checked.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,11 +58,20 @@ static inline bool read_symbol(const guard_read *r, const guard_inputs *in, int6
     return true;
 }
 
+/* Of a product's tensor: what the stride must be. */
+static bool product_of(const guard_read *r, const guard_inputs *in, int64_t *out)
+{
+    const bp_tensor *t = guard_tensor(in, r->source);
+    return t && r->symbol < t->rank && checked_mul(t->sizes[r->symbol].value, t->strides[r->symbol].value, out);
+}
+
 static inline bool read_holds(const guard_read *r, const guard_inputs *in)
 {
-    int64_t v;
+    int64_t v, of;
     if (!read_symbol(r, in, &v))
         return false;
+    if (r->product)
+        return product_of(r, in, &of) && v == of;
     if (!r->brings)
         return in->syms[r->symbol] == v;
     in->syms[r->symbol] = v;
@@ -106,7 +116,15 @@ static void put_equal(const guard_set *g, const guard_read *r, buf *out)
 {
     put_read(g, r, out);
     buf_puts(out, " == ");
-    put_symbol(g->shape, r->symbol, out);
+    if (!r->product) {
+        put_symbol(g->shape, r->symbol, out);
+        return;
+    }
+    guard_read size = {.source = r->source, .kind = SYM_SIZE, .dim = (uint8_t)r->symbol};
+    guard_read stride = {.source = r->source, .kind = SYM_STRIDE, .dim = (uint8_t)r->symbol};
+    put_read(g, &size, out);
+    buf_puts(out, "*");
+    put_read(g, &stride, out);
 }
 
 typedef struct { const guard_set *g; const guard_inputs *in; buf *out; const char *sep; } naming;
@@ -132,7 +150,7 @@ static void explain_read(const guard_set *g, const guard_inputs *in, const guard
     buf_puts(why, " failed: ");
     put_read(g, r, why);
     buf_printf(why, " = %" PRId64, v);
-    if (r->brings)
+    if (r->brings || r->product)
         return;
     naming n = {g, in, why, ", "};
     put_value(&n, r->symbol);

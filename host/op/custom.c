@@ -74,8 +74,8 @@ bool custom_takes_grad(const op_row *op, const bp_value *args, uint32_t i, uint3
 bool custom_is_composite(const op_row *op)
 {
     custom_reg r;
-    return op->own && !is_twin(op) && custom_find(op->own, CUSTOM_COMPOSITE, &r) &&
-           !custom_find(op->own, CUSTOM_AUTOGRAD, &r);
+    return op->own && !is_twin(op) && custom_is_live(op->own) && custom_find(op->own, CUSTOM_COMPOSITE, &r) &&
+           !r.off && !custom_find(op->own, CUSTOM_AUTOGRAD, &r);
 }
 
 /* -- calling a function of the user's ------------------------------------------------------------------------------ */
@@ -315,8 +315,8 @@ bp_status custom_run(bp_ctx *c, op_call *k, const prepared *p)
 bp_status custom_run_composite(bp_ctx *c, op_call *k)
 {
     custom_reg r;
-    if (!custom_find(k->op->own, CUSTOM_COMPOSITE, &r))
-        return ctx_fail(c, BP_INTERNAL, "%s is not made of other operators", k->op->target);
+    if (!custom_find(k->op->own, CUSTOM_COMPOSITE, &r)) /* taken back since it was asked */
+        return ctx_fail(c, BP_NOT_FOUND, "operator \"%s\" is gone: what defined it was destroyed", k->op->target);
     const schema *s = k->op->schema;
     bp_op_call call = {.of = k->op->own, .schema = s, .args = k->args, .nargs = s->nargs, .user = r.arg};
     scope_push(c);

@@ -142,11 +142,13 @@ static const custom_reg *definer_of(const custom *k)
 
 static bool pick(const custom *k, enum custom_what what, custom_reg *out)
 {
-    const custom_reg *r = newest(k, what);
-    if (r && r->off)
-        r = definer_of(k);
-    r = r ? r : newest(k, CUSTOM_ALL);
-    r = r ? r : newest(k, CUSTOM_COMPOSITE);
+    const custom_reg *r = NULL;
+    const enum custom_what tried[] = {what, CUSTOM_ALL, CUSTOM_COMPOSITE};
+    for (uint32_t i = 0; i < sizeof tried / sizeof *tried && !r; i++) {
+        r = newest(k, tried[i]);
+        if (r && r->off)
+            r = definer_of(k);
+    }
     if (r) {
         *out = *r;
         return true;

@@ -256,6 +256,11 @@ bp_status tensor_set_layout(bp_ctx *c, bp_tensor *t, const tensor_meta *m)
         dims[d] = m->sizes[d];
         dims[m->rank + d] = m->strides[d];
     }
+    if (m->rank != t->rank) { /* marks are of dimensions that are no more */
+        free(t->marks);
+        t->marks = NULL;
+        t->is_marked = false;
+    }
     t->rank = (uint8_t)m->rank;
     t->strides = t->sizes + m->rank;
     t->offset = m->offset;

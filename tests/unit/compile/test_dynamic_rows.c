@@ -120,6 +120,68 @@ static void c11_strides_follow_from_sizes_unless_they_wobble(void **state)
     bp_callable_unref(g);
 }
 
+static void turned(bp_ctx *c, bp_frame *f)
+{
+    bp_return(f, bp_t(c, bp_arg(f, 0, "x")));
+}
+
+/* A view of an input shows whether the stride that was taken for a product is one. */
+static void a_stride_that_is_no_product_is_another_entry(void **state)
+{
+    fixture *f = *state;
+    bp_callable *g = COMPILE(f, turned);
+    SAME(f, g, turned, RAMP(f, 4, 3));
+    SAME(f, g, turned, RAMP(f, 4, 4));
+    SAME(f, g, turned, RAMP(f, 4, 5));
+    assert_int_equal(stats(f, g).captures, 2);
+    assert_non_null(strstr(guards(f, g), "L['x'].stride()[0] == L['x'].size()[1]*L['x'].stride()[1]"));
+    SAME(f, g, turned, bp_slice(f->c, RAMP(f, 4, 12), .dim = 1, .end = BP_SCALAR(6)));
+    assert_int_equal(stats(f, g).captures, 3);
+    bp_callable_unref(g);
+}
+
+static void marks_do_not_outlive_their_dimensions(void **state)
+{
+    fixture *f = *state;
+    bp_callable *g = COMPILE(f, twice);
+    bp_tensor *x = RAMP(f, 4);
+    assert_int_equal(bp_mark_dynamic(f->c, x, 0, &(bp_mark_options){.min = 2, .max = 9}), BP_OK);
+    bp_unsqueeze_inplace(f->c, x, 0);
+    SAME(f, g, twice, x);
+    assert_int_equal(bp_mark_dynamic(f->c, x, 1, NULL), BP_OK);
+    SAME(f, g, twice, x);
+    bp_callable_unref(g);
+}
+
+static void grow_argument(bp_ctx *c, bp_frame *f)
+{
+    bp_resize_inplace(c, bp_arg(f, 0, "x"), BP_DIMS(6));
+}
+
+static void square_behind_a_step(bp_ctx *c, bp_frame *f)
+{
+    bp_tensor *x = bp_arg(f, 0, "x");
+    bp_value in = bp_arg_of_tensor(x);
+    bp_call(c, bp_user(f), &(bp_args){&in, 1}, &(bp_outputs){0});
+    bp_return(f, bp_mul(c, x, x));
+}
+
+static void a_step_that_changes_symbolic_sizes_is_followed(void **state)
+{
+    fixture *f = *state;
+    bp_callable *step = bp_compile(f->c, grow_argument, &(bp_compile_options){.disable = 1});
+    bp_callable *g = bp_compile(f->c, square_behind_a_step,
+                                &(bp_compile_options){.backend = "eager", .user = step, .dynamic = 1});
+    for (int64_t n = 4; n < 8; n++) {
+        bp_tensor *x = RAMP(f, n), *out = bp_call1(f->c, g, 1, &x);
+        assert_string_equal(bp_error_text(f->c), "");
+        assert_int_equal(bp_tensor_size(out, 0), 6);
+        assert_true(at(f, out, 3) == at(f, x, 3) * at(f, x, 3));
+    }
+    bp_callable_unref(g);
+    bp_callable_unref(step);
+}
+
 static void c11_automatic_dynamic_after_a_change_of_rank(void **state)
 {
     fixture *f = *state;
@@ -369,6 +431,9 @@ int main(void)
         T(c11_precedence_of_marks),
         T(c11_source_lists_decide_by_name),
         T(c11_strides_follow_from_sizes_unless_they_wobble),
+        T(a_stride_that_is_no_product_is_another_entry),
+        T(marks_do_not_outlive_their_dimensions),
+        T(a_step_that_changes_symbolic_sizes_is_followed),
         T(c11_automatic_dynamic_after_a_change_of_rank),
         T(c11_parameters_are_static),
         T(c11_specialize_on_gives_a_size_code_of_its_own),
