@@ -72,10 +72,22 @@ bool graph_asserts(const graph *g)
     return false;
 }
 
+/* Some size of data is told by one of several results, and a group gives single ones. */
+static bool tells_in_a_list(const graph *g)
+{
+    for (uint32_t k = 0; g->syms && k < sym_symbol_count(g->syms); k++) {
+        const sym_symbol *s = sym_symbol_at(g->syms, k);
+        if (s->unbacked && s->source.at < g->nodes.len && graph_get(g, s->source.at)->op == BP_NODE_CALL_FUNCTION &&
+            graph_get(g, s->source.at)->nmetas > 1)
+            return true;
+    }
+    return false;
+}
+
 /* An assertion may be on sizes of several groups. */
 static bool is_cuttable(const graph *g)
 {
-    if (graph_asserts(g))
+    if (graph_asserts(g) || tells_in_a_list(g))
         return false;
     for (node_id n = g->first; n; n = graph_get(g, n)->next)
         if (graph_get(g, n)->op == BP_NODE_CALL_FUNCTION && !is_cuttable_node(g, graph_get(g, n)))
@@ -284,6 +296,9 @@ bp_status assign_nodes(assignment *a)
         if (!left && before >= a->ncalls)
             a->whole = i;
     }
+    if (!left && a->whole == NO_LINK && graph_asserts(&a->gm->g)) /* since a link's own parts were made */
+        return trail_end(a->trail, "the chain", BP_UNIMPLEMENTED,
+                         "a part asserts what only data tell, and a graph that does is not cut");
     if (!left)
         return BP_OK;
     if (!a->trail->n)

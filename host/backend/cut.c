@@ -10,11 +10,15 @@
 typedef struct { uint32_t depth, link; } place;
 typedef VEC(place) places;
 
+/* Node `at` mentions a size that node `by` tells; no argument names it. */
+typedef struct { node_id by, at; } mention;
+
 typedef struct {
     const assignment *a;
     const graph *g;
     uint32_t *depth;     /* by node id */
     uint32_t *group;     /* by node id; NO_LINK: none */
+    VEC(mention) mentions;
     node_id at, last_random;
     bool failed;
 } cutting;
@@ -38,8 +42,10 @@ static void see_symbol(void *arg, uint32_t s)
 {
     cutting *k = arg;
     const sym_symbol *sym = sym_symbol_at(k->g->syms, s);
-    if (sym->unbacked && sym->source.at != SYM_NO_SOURCE && sym->source.at != k->at)
-        go_below(k, sym->source.at);
+    if (!sym->unbacked || sym->source.at == SYM_NO_SOURCE || sym->source.at == k->at)
+        return;
+    go_below(k, sym->source.at);
+    k->failed |= !vec_push(&k->mentions, ((mention){sym->source.at, k->at}));
 }
 
 static void see_dims(cutting *k, const bp_value *v)
@@ -69,11 +75,11 @@ static void find_depths(cutting *k)
 {
     for (k->at = k->g->first; k->at; k->at = graph_get(k->g, k->at)->next) {
         const graph_node *n = graph_get(k->g, k->at);
+        if (k->g->syms && (n->op == BP_NODE_CALL_FUNCTION || n->op == BP_NODE_OUTPUT))
+            see_symbols(k, n);
         if (n->op != BP_NODE_CALL_FUNCTION)
             continue;
         graph_each_input(k->g, k->at, see_input, k);
-        if (k->g->syms)
-            see_symbols(k, n);
         if (!n->row || !(n->row->flags & OP_RANDOM))
             continue;
         if (k->last_random)
@@ -140,6 +146,9 @@ static bool is_used_outside(const cutting *k, node_id n)
     const graph_node *node = graph_get(k->g, n);
     for (uint32_t i = 0; i < node->users.len; i++)
         if (k->group[node->users.at[i]] != k->group[n])
+            return true;
+    for (uint32_t i = 0; i < k->mentions.len; i++)
+        if (k->mentions.at[i].by == n && k->group[k->mentions.at[i].at] != k->group[n])
             return true;
     return false;
 }
@@ -381,6 +390,7 @@ bp_status cut_groups(const assignment *a, group **groups, uint32_t *n)
         st = ctx_nomem(a->c);
     free(k.depth);
     free(k.group);
+    vec_fini(&k.mentions);
     vec_fini(&all);
     return st;
 }

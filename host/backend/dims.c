@@ -167,7 +167,12 @@ bp_status service_symbol_at(const bp_graph_module *gm, uint32_t k, bp_symbol *ou
     bp_symbol own = {.size = out->size, .flags = s->unbacked ? BP_SYMBOL_UNBACKED : 0, .name = s->name,
                      .dim = sym_dim_of(gm->g.syms, k), .hint = s->unbacked ? 0 : s->hint, .min = s->min,
                      .max = s->max};
-    if (compile_record_of(gm)) /* what was learned since; afterwards several threads may ask */
+    if (!sees_symbols(gm) && !s->unbacked) { /* as of every dim that such a plugin reads */
+        if (!number(gm, own.dim, &own.hint))
+            return BP_FAILED_PRECONDITION;
+        own.dim = dim_const(own.hint);
+        own.min = own.max = own.hint;
+    } else if (compile_record_of(gm)) /* what was learned since; afterwards several threads may ask */
         sym_bounds(gm->g.syms, own.dim, &own.min, &own.max);
     memcpy(out, &own, out->size < sizeof own ? out->size : sizeof own);
     return BP_OK;

@@ -129,14 +129,26 @@ static bp_status make_whole(bp_ctx *c, program *p, const assignment *a)
     return BP_OK;
 }
 
-/* What a graph asserts of sizes that only data tell is checked where the host runs it node by node. */
+static bool gives_number(const graph *g)
+{
+    const bp_value *list = &graph_get(g, graph_output_node(g))->args[0];
+    for (uint32_t i = 0; i < list->count; i++)
+        if (list->v.items[i].kind == BP_VALUE_INT)
+            return true;
+    return false;
+}
+
+/* What a graph asserts of sizes that only data tell is checked where the host runs it node by node, and sizes that it
+ * gives are computed there. */
 static bp_compiled *unless_unchecked(const group *g, bp_compiled *k, answer *out)
 {
-    if (!k || !k->run || !graph_asserts(&g->gm->g))
+    bool asserts = graph_asserts(&g->gm->g);
+    if (!k || !k->run || (!asserts && !gives_number(&g->gm->g)))
         return k;
     compiled_unref(k);
     out->code = BP_UNIMPLEMENTED;
-    snprintf(out->text, sizeof out->text, "the graph asserts what only data tell, and the host checks it itself");
+    snprintf(out->text, sizeof out->text, "the graph %s itself",
+             asserts ? "asserts what only data tell, and the host checks it" : "gives a size, which the host computes");
     return NULL;
 }
 

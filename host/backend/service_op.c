@@ -44,13 +44,47 @@ static void run_fake(bp_ctx *c, bp_op_call *k)
     call_plugin(c, k, d, d->fake);
 }
 
+/* A plugin's fake can neither ask of a symbol nor compute with it: reading is specializing, as in its compile. */
+static bp_status in_numbers(bp_ctx *c, const bp_dim **at, uint32_t n)
+{
+    bp_dim *to = arena_array(&c->scratch, n, sizeof *to);
+    if (!to)
+        return ctx_nomem(c);
+    for (uint32_t i = 0; i < n; i++)
+        to[i] = dim_const(dim_int(c, (*at)[i]));
+    *at = to;
+    return c->diag.code;
+}
+
+static bp_status view_in_numbers(bp_ctx *c, const bp_tensor *t, bp_view *out)
+{
+    tensor_get_view(t, out);
+    TRY(in_numbers(c, &out->sizes, out->rank));
+    return in_numbers(c, &out->strides, out->rank);
+}
+
+static bp_status value_in_numbers(bp_ctx *c, const bp_value *v, bp_value *out)
+{
+    *out = *v;
+    if (v->kind == BP_VALUE_INT)
+        out->v.dim = dim_const(dim_int(c, v->v.dim));
+    if (v->kind != BP_VALUE_LIST)
+        return c->diag.code;
+    bp_value *items = arena_array(&c->scratch, v->count, sizeof *items);
+    if (!items)
+        return ctx_nomem(c);
+    for (uint32_t i = 0; i < v->count; i++)
+        TRY(value_in_numbers(c, &v->v.items[i], &items[i]));
+    out->v.items = items;
+    return c->diag.code;
+}
+
 bp_status service_call_view(const bp_op_call *k, uint32_t arg, uint32_t index, bp_view *out)
 {
     const bp_tensor *t = k && out ? bp_op_list_tensor(k, arg, index) : NULL;
     if (!t)
         return k && out && bp_op_arg(k, arg) ? BP_NOT_FOUND : BP_INVALID_ARGUMENT;
-    tensor_get_view(t, out);
-    return BP_OK;
+    return k->fake ? view_in_numbers(k->c, t, out) : (tensor_get_view(t, out), BP_OK);
 }
 
 bp_status service_call_value(const bp_op_call *k, uint32_t arg, bp_value *out)
@@ -58,8 +92,7 @@ bp_status service_call_value(const bp_op_call *k, uint32_t arg, bp_value *out)
     const bp_value *v = out ? bp_op_arg(k, arg) : NULL;
     if (!v || bp_op_list_tensor(k, arg, 0))
         return BP_INVALID_ARGUMENT;
-    *out = *v;
-    return BP_OK;
+    return k->fake ? value_in_numbers(k->c, v, out) : (*out = *v, BP_OK);
 }
 
 static bp_tensor *make_result(bp_op_call *k, bp_dtype dtype, uint32_t rank, const bp_dim *sizes)
@@ -76,7 +109,7 @@ static bp_tensor *make_result(bp_op_call *k, bp_dtype dtype, uint32_t rank, cons
 
 static bool is_size(bp_dim d)
 {
-    return !dim_is_const(d) || d.value >= 0;
+    return dim_is_const(d) ? d.value >= 0 : sym_current() && sym_is_dim(sym_current(), d);
 }
 
 bp_status service_call_result(bp_op_call *k, int32_t dtype, uint32_t rank, const bp_dim *sizes, bp_view *out)

@@ -88,8 +88,8 @@ bp_status group_adopt_facts(bp_ctx *c, const group *g, sym_env *of_program, uint
         to[k] = sym_dim_of(of_program, g->sizes->symbol_of.at[k]);
     for (uint32_t i = first; ctx_ok(c) && i < sym_fact_count(own); i++) {
         bp_dim d = sym_import(of_program, c, own, sym_fact_at(own, i)->holds, to);
-        if (ctx_ok(c))
-            sym_assume(of_program, c, d, sym_fact_at(own, i)->origin);
+        if (ctx_ok(c) && !sym_assume(of_program, c, d, sym_fact_at(own, i)->origin) && ctx_ok(c))
+            ctx_fail(c, BP_INTERNAL, "what a part of the graph asks of sizes contradicts what is known of them");
     }
     free(to);
     return c->diag.code;

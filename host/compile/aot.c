@@ -102,11 +102,14 @@ static bp_status tell_conditions(bp_ctx *c, const sym_env *from, sym_env *to, ui
         return ctx_nomem(c);
     for (uint32_t k = 0; k < n; k++)
         same[k] = sym_dim_of(to, k);
+    bool holds = true;
     for (uint32_t i = known; i < sym_fact_count(from) && ctx_ok(c); i++) {
         const sym_fact *f = sym_fact_at(from, i);
         if (!sym_is_unbacked(from, f->holds))
-            sym_assume(to, c, sym_import(to, c, from, f->holds, same), f->origin);
+            holds &= sym_assume(to, c, sym_import(to, c, from, f->holds, same), f->origin);
     }
+    if (!holds && ctx_ok(c))
+        ctx_fail(c, BP_INTERNAL, "what a gradient asks of sizes contradicts what is known of them");
     free(same);
     return c->diag.code;
 }

@@ -38,7 +38,7 @@ static bp_status add_facts(narrowing *w)
         bp_dim holds = sym_import(w->own, w->c, path, f->holds, w->map);
         if (!ctx_ok(w->c))
             return w->c->diag.code;
-        if (holds.sym && !sym_assume(w->own, w->c, holds, f->origin))
+        if ((holds.sym || !holds.value) && !sym_assume(w->own, w->c, holds, f->origin))
             return ctx_ok(w->c) ? ctx_fail(w->c, BP_INTERNAL, "what is known of a segment's sizes contradicts itself")
                                 : w->c->diag.code;
     }

@@ -34,7 +34,7 @@ typedef struct { bp_value at[MAX]; guard_inputs in; } call;
 /* A call with n values; every one is an argument. */
 static call call_of(uint32_t n, const bp_value *values)
 {
-    call k = {.in = {NULL, n, n}};
+    call k = {.in = {NULL, n, n, NULL}};
     memcpy(k.at, values, n * sizeof *values);
     return k;
 }
@@ -209,7 +209,7 @@ static void every_field_of_the_modes_has_a_word(void **state)
 static void the_number_of_arguments_is_guarded_before_their_kinds(void **state)
 {
     (void)state;
-    call two = CALL(T(floats(2)), T(floats(3))), one = CALL(bp_arg_of_int(1)), none = {.in = {NULL, 0, 0}};
+    call two = CALL(T(floats(2)), T(floats(3))), one = CALL(bp_arg_of_int(1)), none = {.in = {NULL, 0, 0, NULL}};
     guard_set *g = guards_of(&two);
     assert_fails(g, &one, "number of arguments mismatch. expected 2, actual 1");
     assert_fails(g, &none, "number of arguments mismatch. expected 2, actual 0");
