@@ -1,5 +1,6 @@
 /* Metadata with symbols in place of sizes (symbolic.h). */
 #include "host/tools/symbolic.h"
+#include "sdk/base/checked.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -118,6 +119,13 @@ static bp_dim known(const symbolic *s, uint32_t k)
     return d;
 }
 
+/* hint + plus, times by; the hint itself where that does not fit. */
+static int64_t near_hint(int64_t hint, int64_t plus, int64_t by)
+{
+    int64_t v = hint;
+    return checked_add(hint, plus, &v) && checked_mul(v, by, &v) ? v : hint;
+}
+
 /* Values near the hints, or any small ones; symbols that others determine are computed. */
 static void draw(symbolic *s, int64_t *values)
 {
@@ -126,8 +134,8 @@ static void draw(symbolic *s, int64_t *values)
         int64_t hint = sym_symbol_at(s->e, k)->hint;
         uint64_t how = symbolic_random(s, 4);
         values[k] = how == 0   ? hint
-                    : how == 1 ? hint + (int64_t)symbolic_random(s, 7) - 3
-                    : how == 2 ? hint * (1 + (int64_t)symbolic_random(s, 3))
+                    : how == 1 ? near_hint(hint, (int64_t)symbolic_random(s, 7) - 3, 1)
+                    : how == 2 ? near_hint(hint, 0, 1 + (int64_t)symbolic_random(s, 3))
                                : 2 + (int64_t)symbolic_random(s, 11);
         if (values[k] < 2)
             values[k] = 2;

@@ -101,7 +101,7 @@ static void *work(void *arg)
     bp_ctx *c = bp_ctx_new(j->f->rt);
     for (int64_t i = 0; i < ROUNDS; i++) {
         int64_t n = 2 + (j->first * 7 + i * 5) % 40;
-        float v[80] = {0};
+        float v[2 * 42] = {0};
         bp_scope_begin(c);
         bp_tensor *x = filled(c, 1, &n, 1), *y = bp_call1(c, j->g, 1, &x);
         bool ok = y && bp_tensor_numel(y) == 2 * n && bp_tensor_read(c, y, v, (size_t)n * 2 * sizeof *v) == BP_OK;
