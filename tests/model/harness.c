@@ -122,8 +122,8 @@ static void check_dynamic(harness *h)
 {
     const session_totals *t = &h->totals;
     bool ok = h->has_only || (5 * t->symbolic_graphs >= h->passed && t->flow_graphs);
-    printf("#: %-52s %18llu\n", "dynamic: graphs with symbols", (unsigned long long)t->symbolic_graphs);
-    printf("#: %-52s %18llu\n", "dynamic: graphs with control flow", (unsigned long long)t->flow_graphs);
+    printf("# %-52s %18llu\n", "dynamic: graphs with symbols", (unsigned long long)t->symbolic_graphs);
+    printf("# %-52s %18llu\n", "dynamic: graphs with control flow", (unsigned long long)t->flow_graphs);
     h->passed += ok, h->failed += !ok;
     printf("%sok %u - sizes are symbols and control flow is in graphs\n", ok ? "" : "not ", h->passed + h->failed);
 }
