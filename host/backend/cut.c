@@ -19,6 +19,7 @@ typedef struct {
     uint32_t *depth;     /* by node id */
     uint32_t *group;     /* by node id; NO_LINK: none */
     VEC(mention) mentions;
+    bool *tells;         /* by node id: another group mentions a size that it tells */
     node_id at, last_random;
     bool failed;
 } cutting;
@@ -48,35 +49,12 @@ static void see_symbol(void *arg, uint32_t s)
     k->failed |= !vec_push(&k->mentions, ((mention){sym->source.at, k->at}));
 }
 
-static void see_dims(cutting *k, const bp_value *v)
-{
-    if (v->kind == BP_VALUE_INT && !dim_is_const(v->v.dim))
-        sym_each_symbol(k->g->syms, v->v.dim, see_symbol, k);
-    for (uint32_t i = 0; v->kind == BP_VALUE_LIST && i < v->count; i++)
-        see_dims(k, &v->v.items[i]);
-}
-
-static void see_symbols(cutting *k, const graph_node *n)
-{
-    for (uint32_t i = 0; i < n->nargs; i++)
-        see_dims(k, &n->args[i]);
-    for (uint32_t i = 0; i < n->nkwargs; i++)
-        see_dims(k, &n->kwargs[i].value);
-    for (uint32_t i = 0; i < n->nmetas; i++)
-        for (uint32_t d = 0; d < 2 * n->metas[i].rank; d++) {
-            const tensor_meta *m = &n->metas[i];
-            bp_dim dim = d < m->rank ? m->sizes[d] : m->strides[d - m->rank];
-            if (!dim_is_const(dim))
-                sym_each_symbol(k->g->syms, dim, see_symbol, k);
-        }
-}
-
 static void find_depths(cutting *k)
 {
     for (k->at = k->g->first; k->at; k->at = graph_get(k->g, k->at)->next) {
         const graph_node *n = graph_get(k->g, k->at);
-        if (k->g->syms && (n->op == BP_NODE_CALL_FUNCTION || n->op == BP_NODE_OUTPUT))
-            see_symbols(k, n);
+        if (n->op == BP_NODE_CALL_FUNCTION || n->op == BP_NODE_OUTPUT)
+            graph_each_symbol(k->g, k->at, see_symbol, k);
         if (n->op != BP_NODE_CALL_FUNCTION)
             continue;
         graph_each_input(k->g, k->at, see_input, k);
@@ -147,10 +125,16 @@ static bool is_used_outside(const cutting *k, node_id n)
     for (uint32_t i = 0; i < node->users.len; i++)
         if (k->group[node->users.at[i]] != k->group[n])
             return true;
-    for (uint32_t i = 0; i < k->mentions.len; i++)
-        if (k->mentions.at[i].by == n && k->group[k->mentions.at[i].at] != k->group[n])
-            return true;
-    return false;
+    return k->tells[n];
+}
+
+/* A size that a node tells crosses with its result: other groups read it off that. */
+static void find_tellers(cutting *k)
+{
+    for (uint32_t i = 0; i < k->mentions.len; i++) {
+        const mention *m = &k->mentions.at[i];
+        k->tells[m->by] |= k->group[m->at] != k->group[m->by];
+    }
 }
 
 static int by_id(const void *x, const void *y)
@@ -161,6 +145,7 @@ static int by_id(const void *x, const void *y)
 
 static void list_crossings(cutting *k, group *groups, uint32_t n)
 {
+    find_tellers(k);
     for (node_id at = k->g->first; at; at = graph_get(k->g, at)->next) {
         if (k->group[at] == NO_LINK)
             continue;
@@ -377,9 +362,10 @@ bp_status cut_groups(const assignment *a, group **groups, uint32_t *n)
     places all = {0};
     k.depth = calloc(k.g->nodes.len, sizeof *k.depth);
     k.group = calloc(k.g->nodes.len, sizeof *k.group);
+    k.tells = calloc(k.g->nodes.len, sizeof *k.tells);
     *groups = NULL;
     bp_status st = BP_OK;
-    if (k.depth && k.group) {
+    if (k.depth && k.group && k.tells) {
         find_depths(&k);
         if (list_places(&k, &all) && (*groups = calloc(all.len, sizeof **groups))) {
             *n = all.len;
@@ -390,6 +376,7 @@ bp_status cut_groups(const assignment *a, group **groups, uint32_t *n)
         st = ctx_nomem(a->c);
     free(k.depth);
     free(k.group);
+    free(k.tells);
     vec_fini(&k.mentions);
     vec_fini(&all);
     return st;

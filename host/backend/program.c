@@ -138,9 +138,9 @@ static bool gives_number(const graph *g)
     return false;
 }
 
-/* What a graph asserts of sizes that only data tell is checked where the host runs it node by node, and sizes that it
- * gives are computed there. */
-static bp_compiled *unless_unchecked(const group *g, bp_compiled *k, answer *out)
+/* A plugin's own run neither checks what a graph asserts of sizes that only data tell, nor computes the sizes that it
+ * gives: the host does both where it runs a graph node by node. */
+static bp_compiled *refuse_own_run(const group *g, bp_compiled *k, answer *out)
 {
     bool asserts = graph_asserts(&g->gm->g);
     if (!k || !k->run || (!asserts && !gives_number(&g->gm->g)))
@@ -160,7 +160,7 @@ static bp_compiled *ask(bp_ctx *c, program *p, group *g, assignment *a, answer *
     link_view *v = p->is_whole ? a->views[g->link] : own;
     bp_compiled *k = v ? link_compile(v, out) : NULL;
     link_view_destroy(own);
-    return unless_unchecked(g, k, out);
+    return refuse_own_run(g, k, out);
 }
 
 static void tell_of_fallback(const program *p, const group *g, const char *name, const answer *said, program *rest)

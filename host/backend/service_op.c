@@ -63,20 +63,12 @@ static bp_status view_in_numbers(bp_ctx *c, const bp_tensor *t, bp_view *out)
     return in_numbers(c, &out->strides, out->rank);
 }
 
-static bp_status value_in_numbers(bp_ctx *c, const bp_value *v, bp_value *out)
+static bool leaf_in_numbers(void *arg, bp_value *leaf)
 {
-    *out = *v;
-    if (v->kind == BP_VALUE_INT)
-        out->v.dim = dim_const(dim_int(c, v->v.dim));
-    if (v->kind != BP_VALUE_LIST)
-        return c->diag.code;
-    bp_value *items = arena_array(&c->scratch, v->count, sizeof *items);
-    if (!items)
-        return ctx_nomem(c);
-    for (uint32_t i = 0; i < v->count; i++)
-        TRY(value_in_numbers(c, &v->v.items[i], &items[i]));
-    out->v.items = items;
-    return c->diag.code;
+    bp_ctx *c = arg;
+    if (leaf->kind == BP_VALUE_INT)
+        leaf->v.dim = dim_const(dim_int(c, leaf->v.dim));
+    return ctx_ok(c);
 }
 
 bp_status service_call_view(const bp_op_call *k, uint32_t arg, uint32_t index, bp_view *out)
@@ -84,7 +76,10 @@ bp_status service_call_view(const bp_op_call *k, uint32_t arg, uint32_t index, b
     const bp_tensor *t = k && out ? bp_op_list_tensor(k, arg, index) : NULL;
     if (!t)
         return k && out && bp_op_arg(k, arg) ? BP_NOT_FOUND : BP_INVALID_ARGUMENT;
-    return k->fake ? view_in_numbers(k->c, t, out) : (tensor_get_view(t, out), BP_OK);
+    if (k->fake)
+        return view_in_numbers(k->c, t, out);
+    tensor_get_view(t, out);
+    return BP_OK;
 }
 
 bp_status service_call_value(const bp_op_call *k, uint32_t arg, bp_value *out)
@@ -92,7 +87,10 @@ bp_status service_call_value(const bp_op_call *k, uint32_t arg, bp_value *out)
     const bp_value *v = out ? bp_op_arg(k, arg) : NULL;
     if (!v || bp_op_list_tensor(k, arg, 0))
         return BP_INVALID_ARGUMENT;
-    return k->fake ? value_in_numbers(k->c, v, out) : (*out = *v, BP_OK);
+    if (k->fake)
+        return value_map(k->c, v, leaf_in_numbers, k->c, out) ? BP_OK : k->c->diag.code;
+    *out = *v;
+    return BP_OK;
 }
 
 static bp_tensor *make_result(bp_op_call *k, bp_dtype dtype, uint32_t rank, const bp_dim *sizes)

@@ -124,32 +124,16 @@ ref trace_number_value(trace *t, uint32_t index)
     return t->numbers.at[index].node = first;
 }
 
-static bool has_symbol(const bp_value *v)
-{
-    for (uint32_t i = 0; v->kind == BP_VALUE_LIST && i < v->count; i++)
-        if (has_symbol(&v->v.items[i]))
-            return true;
-    return v->kind == BP_VALUE_NODE;
-}
+typedef struct { trace *t; bool other; } hinting;
 
-static bool hint(trace *t, const bp_value *v, bool other, bp_value *to)
+static bool hint(void *arg, bp_value *leaf)
 {
-    *to = *v;
-    if (v->kind == BP_VALUE_NODE) {
-        const trace_number *n = number_at(t, v->v.node);
-        if (!n)
-            return trace_number_ref(t, v->v.node) != 0; /* says what is wrong with it */
-        *to = value_unknown(n->dtype, other);
-    }
-    if (v->kind != BP_VALUE_LIST)
-        return true;
-    bp_value *items = arena_array(&t->c->scratch, v->count, sizeof *items);
-    if (!items)
-        return trace_nomem(t), false;
-    for (uint32_t i = 0; i < v->count; i++)
-        if (!hint(t, &v->v.items[i], other, &items[i]))
-            return false;
-    to->v.items = items;
+    const hinting *h = arg;
+    const trace_number *n = leaf->kind == BP_VALUE_NODE ? number_at(h->t, leaf->v.node) : NULL;
+    if (leaf->kind == BP_VALUE_NODE && !n)
+        return trace_number_ref(h->t, leaf->v.node) != 0; /* says what is wrong with it */
+    if (n)
+        *leaf = value_unknown(n->dtype, h->other);
     return true;
 }
 
@@ -157,14 +141,14 @@ const bp_value *trace_hints(trace *t, const bp_value *args, uint32_t nargs, bool
 {
     bool any = false;
     for (uint32_t i = 0; i < nargs; i++)
-        any |= has_symbol(&args[i]);
+        any |= value_any(&args[i], value_is_node);
     if (!any)
         return args;
     bp_value *to = arena_array(&t->c->scratch, nargs, sizeof *to);
     if (!to)
         return trace_nomem(t), NULL;
     for (uint32_t i = 0; i < nargs; i++)
-        if (!hint(t, &args[i], other, &to[i]))
+        if (!value_map(t->c, &args[i], hint, &(hinting){t, other}, &to[i]))
             return NULL;
     return to;
 }

@@ -65,41 +65,21 @@ bool capture_real_dim(bp_ctx *c, bp_dim *d)
 
 /* -- arguments of operators ---------------------------------------------------------------------------------------- */
 
-static bool has_symbol(const bp_value *v)
+static bool take_leaf(void *arg, bp_value *leaf)
 {
-    for (uint32_t i = 0; v->kind == BP_VALUE_LIST && i < v->count; i++)
-        if (has_symbol(&v->v.items[i]))
-            return true;
-    return v->kind == BP_VALUE_INT && v->v.dim.sym;
-}
-
-static bool take_value(trace *t, const bp_value *v, bp_value *to)
-{
-    *to = *v;
-    if (v->kind == BP_VALUE_INT)
-        return trace_take_dim(t, &to->v.dim);
-    if (v->kind != BP_VALUE_LIST)
-        return true;
-    bp_value *items = arena_array(&t->c->scratch, v->count, sizeof *items);
-    to->v.items = items;
-    if (!items)
-        return trace_nomem(t), false;
-    for (uint32_t i = 0; i < v->count; i++)
-        if (!take_value(t, &v->v.items[i], &items[i]))
-            return false;
-    return true;
+    return leaf->kind != BP_VALUE_INT || trace_take_dim(arg, &leaf->v.dim);
 }
 
 const bp_value *trace_take_args(trace *t, const bp_value *args, uint32_t nargs)
 {
     bool any = false;
     for (uint32_t i = 0; i < nargs; i++)
-        any |= has_symbol(&args[i]);
+        any |= value_any(&args[i], value_is_symbol);
     if (!any)
         return args;
     bp_value *to = arena_array(&t->c->scratch, nargs, sizeof *to);
     for (uint32_t i = 0; to && i < nargs; i++)
-        if (!take_value(t, &args[i], &to[i]))
+        if (!value_map(t->c, &args[i], take_leaf, t, &to[i]))
             return NULL;
     return to ? to : (trace_nomem(t), NULL);
 }

@@ -105,20 +105,12 @@ static void fold_ref(void *arg, ref r)
     f->all &= ref_is_node(r) && f->t->values.at[r].folds;
 }
 
-static bool has_symbol(const bp_value *v)
-{
-    for (uint32_t i = 0; v->kind == BP_VALUE_LIST && i < v->count; i++)
-        if (has_symbol(&v->v.items[i]))
-            return true;
-    return v->kind == BP_VALUE_INT && v->v.dim.sym;
-}
-
 /* Whether an item is made of constants alone, sizes too: asking for it is no break. */
 static bool folds(trace *t, const item *it)
 {
     folding f = {t, !(it->node.op->flags & (OP_RANDOM | OP_EFFECT | OP_CUSTOM))};
     for (uint32_t i = 0; i < it->node.nargs; i++)
-        f.all &= !has_symbol(&it->node.args[i]);
+        f.all &= !value_any(&it->node.args[i], value_is_symbol);
     item_each_ref(it, fold_ref, &f);
     return f.all;
 }

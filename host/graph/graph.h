@@ -112,11 +112,14 @@ bp_value graph_list(graph *g, const bp_value *items, uint32_t n);
 
 /* -- symbols: dims of types and arguments are of the graph's own environment, g->syms. A symbol's source (its `at` is a
  * node) is the first size or stride of a placeholder's type that is the symbol alone, else a symint placeholder
- * (SYM_VALUE); of an unbacked one it may be the call that makes it: its number, or a size of its result. -- */
+ * (SYM_VALUE); of an unbacked one it may be the call that makes it: its number, or a size of its result, where nothing
+ * that the call reads mentions the symbol. -- */
 sym_env *graph_syms(bp_ctx *c, graph *g); /* made at the first call; borrowed; NULL: out of memory */
 /* A placeholder that carries symbol k of g->syms, role BP_ROLE_SYMINT: an i64 tensor of no dimensions on the CPU. Where
  * a node names it, it is the number. It stands behind the last placeholder. name NULL: the symbol's own. */
 node_id graph_symint(graph *g, const char *name, uint32_t k);
+/* Calls each for every symbol in n's arguments and types, as often as one is mentioned; the number that n is, aside. */
+void graph_each_symbol(const graph *g, node_id n, void (*each)(void *arg, uint32_t k), void *arg);
 /* Sets every symbol's source anew, in program order: for whoever has edited placeholders or calls that make symbols.
  * A symbol that nothing shows has SYM_NO_SOURCE afterwards. */
 void graph_find_sources(const graph *g);

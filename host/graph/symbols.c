@@ -11,6 +11,45 @@ sym_env *graph_syms(bp_ctx *c, graph *g)
     return g->syms;
 }
 
+/* -- mentions ------------------------------------------------------------------------------------------------------ */
+
+typedef void (*symbol_fn)(void *arg, uint32_t k);
+
+static void each_in(const graph *g, const bp_value *v, symbol_fn each, void *arg)
+{
+    if (value_is_symbol(v))
+        sym_each_symbol(g->syms, v->v.dim, each, arg);
+    for (uint32_t i = 0; v->kind == BP_VALUE_LIST && i < v->count; i++)
+        each_in(g, &v->v.items[i], each, arg);
+}
+
+static void each_in_arguments(const graph *g, const graph_node *node, symbol_fn each, void *arg)
+{
+    for (uint32_t i = 0; i < node->nargs; i++)
+        each_in(g, &node->args[i], each, arg);
+    for (uint32_t i = 0; i < node->nkwargs; i++)
+        each_in(g, &node->kwargs[i].value, each, arg);
+}
+
+static void each_in_types(const graph *g, const graph_node *node, symbol_fn each, void *arg)
+{
+    for (uint32_t i = 0; i < node->nmetas; i++)
+        for (uint32_t d = 0; d < node->metas[i].rank; d++) {
+            if (node->metas[i].sizes[d].sym)
+                sym_each_symbol(g->syms, node->metas[i].sizes[d], each, arg);
+            if (node->metas[i].strides[d].sym)
+                sym_each_symbol(g->syms, node->metas[i].strides[d], each, arg);
+        }
+}
+
+void graph_each_symbol(const graph *g, node_id n, symbol_fn each, void *arg)
+{
+    if (!g->syms)
+        return;
+    each_in_arguments(g, graph_get(g, n), each, arg);
+    each_in_types(g, graph_get(g, n), each, arg);
+}
+
 /* -- sources ------------------------------------------------------------------------------------------------------- */
 
 /* Symbol k that d is alone and that has no source yet; UINT32_MAX: there is none. */
@@ -20,19 +59,41 @@ static uint32_t symbol_wanting(const graph *g, bp_dim d)
     return k != UINT32_MAX && sym_symbol_at(g->syms, k)->source.at == SYM_NO_SOURCE ? k : UINT32_MAX;
 }
 
-static void claim(const graph *g, bp_dim d, sym_source s, bool unbacked_only)
+typedef struct { const graph *g; uint32_t k; bool found; } search;
+
+static void compare(void *arg, uint32_t k)
+{
+    ((search *)arg)->found |= k == ((search *)arg)->k;
+}
+
+static void search_types(void *arg, node_id n)
+{
+    search *s = arg;
+    each_in_types(s->g, graph_get(s->g, n), compare, s);
+}
+
+/* Whether what call n reads mentions symbol k: then the symbol was known before, and the call does not tell it. */
+static bool is_given(const graph *g, node_id n, uint32_t k)
+{
+    search s = {g, k, false};
+    each_in_arguments(g, graph_get(g, n), compare, &s);
+    graph_each_input(g, n, search_types, &s);
+    return s.found;
+}
+
+static void claim(const graph *g, bp_dim d, sym_source s, bool of_call)
 {
     uint32_t k = symbol_wanting(g, d);
-    if (k != UINT32_MAX && (!unbacked_only || sym_symbol_at(g->syms, k)->unbacked))
+    if (k != UINT32_MAX && (!of_call || (sym_symbol_at(g->syms, k)->unbacked && !is_given(g, s.at, k))))
         sym_set_source(g->syms, k, s);
 }
 
-static void claim_dims(const graph *g, node_id n, uint32_t result, enum sym_kind kind, bool unbacked_only)
+static void claim_dims(const graph *g, node_id n, uint32_t result, enum sym_kind kind, bool of_call)
 {
     const tensor_meta *m = &graph_get(g, n)->metas[result];
     const bp_dim *dims = kind == SYM_SIZE ? m->sizes : m->strides;
     for (uint32_t d = 0; d < m->rank; d++)
-        claim(g, dims[d], (sym_source){n, (uint16_t)result, (uint8_t)kind, (uint8_t)d}, unbacked_only);
+        claim(g, dims[d], (sym_source){n, (uint16_t)result, (uint8_t)kind, (uint8_t)d}, of_call);
 }
 
 static void claim_placeholder(const graph *g, node_id n, enum sym_kind kind)

@@ -38,33 +38,12 @@ static void check_value(verifier *v, const bp_value *x)
         check_value(v, &x->v.items[i]);
 }
 
-static void check_own_symbol(void *arg, uint32_t k)
-{
-    verifier *v = arg;
-    const sym_symbol *s = sym_symbol_at(v->g->syms, k);
-    if (s->source.at == v->at)
-        verify_fault(v, "an argument holds the symbol \"%s\", which is made by this very node", s->name);
-}
-
-/* Arguments of a call stand before what it makes: its own symbols are not known to them. */
-static void check_own(verifier *v, const bp_value *x)
-{
-    if (x->kind == BP_VALUE_INT && x->v.dim.sym && !v->status)
-        sym_each_symbol(v->g->syms, x->v.dim, check_own_symbol, v);
-    for (uint32_t i = 0; x->kind == BP_VALUE_LIST && i < x->count; i++)
-        check_own(v, &x->v.items[i]);
-}
-
 static void check_node(verifier *v, const graph_node *n)
 {
-    for (uint32_t i = 0; n->symbolic && i < n->nargs; i++) {
+    for (uint32_t i = 0; n->symbolic && i < n->nargs; i++)
         check_value(v, &n->args[i]);
-        check_own(v, &n->args[i]);
-    }
-    for (uint32_t i = 0; n->symbolic && i < n->nkwargs; i++) {
+    for (uint32_t i = 0; n->symbolic && i < n->nkwargs; i++)
         check_value(v, &n->kwargs[i].value);
-        check_own(v, &n->kwargs[i].value);
-    }
     for (uint32_t i = 0; i < n->nmetas; i++)
         for (uint32_t d = 0; d < n->metas[i].rank; d++) {
             check_dim(v, n->metas[i].sizes[d]);

@@ -18,6 +18,39 @@ bp_value value_unknown(bp_dtype d, bool other)
     return dtype_is_float(d) ? value_float(other ? 0.25 : 0.5) : value_int(other ? 2 : 3);
 }
 
+bool value_any(const bp_value *v, bool (*is)(const bp_value *leaf))
+{
+    for (uint32_t i = 0; v->kind == BP_VALUE_LIST && i < v->count; i++)
+        if (value_any(&v->v.items[i], is))
+            return true;
+    return is(v);
+}
+
+bool value_is_node(const bp_value *leaf)
+{
+    return leaf->kind == BP_VALUE_NODE;
+}
+
+bool value_is_symbol(const bp_value *leaf)
+{
+    return leaf->kind == BP_VALUE_INT && leaf->v.dim.sym;
+}
+
+bool value_map(bp_ctx *c, const bp_value *v, bool (*change)(void *arg, bp_value *leaf), void *arg, bp_value *to)
+{
+    *to = *v;
+    if (v->kind != BP_VALUE_LIST)
+        return change(arg, to);
+    bp_value *items = arena_array(&c->scratch, v->count, sizeof *items);
+    if (!items)
+        return ctx_nomem(c), false;
+    to->v.items = items;
+    for (uint32_t i = 0; i < v->count; i++)
+        if (!value_map(c, &v->v.items[i], change, arg, &items[i]))
+            return false;
+    return true;
+}
+
 bp_value value_scalar(bp_scalar s)
 {
     if (s.sym & VALUE_SYMBOL && s.kind != BP_SCALAR_UNSET)

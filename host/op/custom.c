@@ -359,20 +359,12 @@ static bp_tensor *fake_of(bp_ctx *c, bp_tensor *t)
     return scope_own(c, f);
 }
 
-static bp_status fake_value(bp_ctx *c, const bp_value *v, bp_value *to)
+static bool fake_leaf(void *arg, bp_value *leaf)
 {
-    *to = *v;
-    if (v->kind == BP_VALUE_TENSOR)
-        *to = value_tensor(fake_of(c, v->v.tensor));
-    if (v->kind != BP_VALUE_LIST)
-        return c->diag.code;
-    bp_value *items = arena_array(&c->scratch, v->count, sizeof *items);
-    if (!items)
-        return ctx_nomem(c);
-    for (uint32_t i = 0; i < v->count; i++)
-        TRY(fake_value(c, &v->v.items[i], &items[i]));
-    to->v.items = items;
-    return BP_OK;
+    bp_ctx *c = arg;
+    if (leaf->kind == BP_VALUE_TENSOR)
+        *leaf = value_tensor(fake_of(c, leaf->v.tensor));
+    return ctx_ok(c);
 }
 
 static bp_status add_meta(bp_ctx *c, shape_call *s, const bp_tensor *t, int32_t view)
@@ -431,7 +423,7 @@ static bp_status run_fake(bp_ctx *c, shape_call *s, const custom_reg *r, bp_valu
     scope_push(c);
     bp_status st = BP_OK;
     for (uint32_t i = 0; i < s->nargs && st == BP_OK; i++)
-        st = fake_value(c, &s->args[i], &args[i]);
+        st = value_map(c, &s->args[i], fake_leaf, c, &args[i]) ? BP_OK : c->diag.code;
     if (st == BP_OK)
         st = call_user(c, &call, r->fn);
     if (st == BP_OK)

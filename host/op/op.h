@@ -146,6 +146,13 @@ bp_value value_symbol(uint32_t sym);
 /* A number in its place for shape rules, of the kind that an element of that type is; other: a different one, so that
  * what depends on it shows. */
 bp_value value_unknown(bp_dtype d, bool other);
+/* Whether `is` holds of v, or of an item of a list that it is. */
+bool value_any(const bp_value *v, bool (*is)(const bp_value *leaf));
+bool value_is_node(const bp_value *leaf);
+bool value_is_symbol(const bp_value *leaf); /* an integer that is a symbolic size */
+/* v, in which `change` has been let at each value that is no list; lists lie in the scratch arena. False: it has said
+ * so, and why in the context, or memory is used up. */
+bool value_map(bp_ctx *c, const bp_value *v, bool (*change)(void *arg, bp_value *leaf), void *arg, bp_value *to);
 /* A list of n numbers, in the scratch arena; None when memory is used up (the context says so). */
 bp_value value_ints(bp_ctx *c, const int64_t *at, uint32_t n);
 bp_value value_dims(bp_ctx *c, const bp_dim *at, uint32_t n);

@@ -12,33 +12,6 @@ static void mark(void *arg, uint32_t k)
     ((mentions *)arg)->used[k] = 1;
 }
 
-static void mark_dim(mentions *m, bp_dim d)
-{
-    if (d.sym)
-        sym_each_symbol(m->g->syms, d, mark, m);
-}
-
-static void mark_value(mentions *m, const bp_value *v)
-{
-    if (v->kind == BP_VALUE_INT)
-        mark_dim(m, v->v.dim);
-    for (uint32_t i = 0; v->kind == BP_VALUE_LIST && i < v->count; i++)
-        mark_value(m, &v->v.items[i]);
-}
-
-static void mark_node(mentions *m, const graph_node *n)
-{
-    for (uint32_t i = 0; i < n->nargs; i++)
-        mark_value(m, &n->args[i]);
-    for (uint32_t i = 0; i < n->nkwargs; i++)
-        mark_value(m, &n->kwargs[i].value);
-    for (uint32_t i = 0; i < n->nmetas; i++)
-        for (uint32_t d = 0; d < n->metas[i].rank; d++) {
-            mark_dim(m, n->metas[i].sizes[d]);
-            mark_dim(m, n->metas[i].strides[d]);
-        }
-}
-
 /* Whether nodes behind n mention a symbol that it tells. */
 static bool tells(const mentions *m, node_id n)
 {
@@ -63,7 +36,7 @@ bp_status pass_dce(bp_ctx *c, bp_graph_module *gm, void *arg)
         if (!node->users.len && node_may_go(node) && !(m.used && tells(&m, n)))
             graph_erase(g, n);
         else if (m.used)
-            mark_node(&m, node);
+            graph_each_symbol(g, n, mark, &m);
     }
     free(m.used);
     TRY(graph_status(c, g));

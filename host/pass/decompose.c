@@ -188,33 +188,16 @@ static bp_status set_results(decomposer *d, const op_call *k, node_id n)
 
 /* -- numbers that only a run tells --------------------------------------------------------------------------------- */
 
-static bool has_node(const bp_value *v)
-{
-    bool found = v->kind == BP_VALUE_NODE;
-    for (uint32_t i = 0; v->kind == BP_VALUE_LIST && i < v->count; i++)
-        found |= has_node(&v->v.items[i]);
-    return found;
-}
-
 /* A number in the place of each node, of its kind. */
-static bp_status guess(decomposer *d, const bp_value *v, bp_value *out)
+static bool guess(void *arg, bp_value *leaf)
 {
-    *out = *v;
-    if (v->kind == BP_VALUE_NODE) {
-        const graph_node *n = graph_get(d->from, v->v.node);
-        const graph_node *of = n->nargs && n->args[0].kind == BP_VALUE_NODE ? graph_get(d->from, n->args[0].v.node)
-            : NULL;
-        *out = value_unknown(of && of->nmetas ? of->metas[0].dtype : BP_F32, false);
-    }
-    if (v->kind != BP_VALUE_LIST || !has_node(v))
-        return BP_OK;
-    bp_value *items = arena_array(&d->c->scratch, v->count, sizeof *items);
-    if (!items)
-        return ctx_nomem(d->c);
-    for (uint32_t i = 0; i < v->count; i++)
-        TRY(guess(d, &v->v.items[i], &items[i]));
-    out->v.items = items;
-    return BP_OK;
+    const graph *from = ((decomposer *)arg)->from;
+    if (leaf->kind != BP_VALUE_NODE)
+        return true;
+    const graph_node *n = graph_get(from, leaf->v.node);
+    const graph_node *of = n->nargs && n->args[0].kind == BP_VALUE_NODE ? graph_get(from, n->args[0].v.node) : NULL;
+    *leaf = value_unknown(of && of->nmetas ? of->metas[0].dtype : BP_F32, false);
+    return true;
 }
 
 static bp_status run_guessed(decomposer *d, op_call *k)
@@ -225,7 +208,8 @@ static bp_status run_guessed(decomposer *d, op_call *k)
     if (!known)
         return ctx_nomem(d->c);
     for (uint32_t i = 0; i < n; i++)
-        TRY(guess(d, &args[i], &known[i]));
+        if (!value_map(d->c, &args[i], guess, d, &known[i]))
+            return d->c->diag.code;
     k->args = known;
     bp_status s = op_run_fake(d->c, k);
     k->args = args;

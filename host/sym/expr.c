@@ -84,20 +84,8 @@ bool sym_ex_hint(const sym_env *e, sym_ex x, int64_t *hint)
 static bool hint_of_pair(const sym_env *e, const sym_node *n, int64_t *out)
 {
     int64_t a = 0, b = 0;
-    if (!sym_ex_hint(e, n->a, &a) || !sym_ex_hint(e, n->b, &b))
-        return false;
-    switch (n->kind) {
-    case SYM_FLOORDIV: return checked_floordiv(a, b, out);
-    case SYM_MOD: return checked_floormod(a, b, out);
-    case SYM_MIN: *out = a < b ? a : b; break;
-    case SYM_MAX: *out = a > b ? a : b; break;
-    case SYM_EQ: *out = a == n->k; break;
-    case SYM_NE: *out = a != n->k; break;
-    case SYM_GE: *out = a >= n->k; break;
-    case SYM_LE: *out = a <= n->k; break;
-    default: return false;
-    }
-    return true;
+    return n->kind != SYM_SYMBOL && sym_ex_hint(e, n->a, &a) && sym_ex_hint(e, n->b, &b) &&
+           sym_operate(n->kind, a, b, n->k, out);
 }
 
 static bool hint_of_product(const sym_env *e, const sym_node *n, int64_t *out)

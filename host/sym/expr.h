@@ -13,6 +13,7 @@
 #define HOST_SYM_EXPR_H
 #include "host/sym/env.h"
 #include "sdk/base/arena.h"
+#include "sdk/base/checked.h"
 #include "sdk/base/vec.h"
 #include <stdatomic.h>
 
@@ -32,6 +33,21 @@ enum sym_node_kind {
     SYM_PRODUCT, SYM_SUM
 };
 static inline bool sym_is_condition(uint8_t kind) { return kind >= SYM_EQ && kind <= SYM_LE; }
+
+/* What an atom of two operands, or a condition on a, is. False: a division by zero, or an overflow. */
+static inline bool sym_operate(uint8_t kind, int64_t a, int64_t b, int64_t k, int64_t *out)
+{
+    switch (kind) {
+    case SYM_FLOORDIV: return checked_floordiv(a, b, out);
+    case SYM_MOD: return checked_floormod(a, b, out);
+    case SYM_MIN: *out = a < b ? a : b; return true;
+    case SYM_MAX: *out = a > b ? a : b; return true;
+    case SYM_EQ: *out = a == k; return true;
+    case SYM_NE: *out = a != k; return true;
+    case SYM_GE: *out = a >= k; return true;
+    default: *out = a <= k; return true;
+    }
+}
 
 /* Inclusive. INT64_MIN and INT64_MAX are no bounds; empty (min > max) is what cannot be. */
 typedef struct { int64_t min, max; } sym_range;

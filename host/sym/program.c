@@ -231,14 +231,10 @@ static bool run_code(const sym_program *p, const step *s, const int64_t *v, int6
         case SYM_SYMBOL: *to = v[c->a]; break;
         case SYM_SUM: well = add_up(p, c, reg, to); break;
         case SYM_PRODUCT: well = checked_mul(reg[c->a], reg[c->b], to); break;
-        case SYM_FLOORDIV: well = checked_floordiv(reg[c->a], reg[c->b], to); break;
-        case SYM_MOD: well = checked_floormod(reg[c->a], reg[c->b], to); break;
-        case SYM_MIN: *to = reg[c->a] < reg[c->b] ? reg[c->a] : reg[c->b]; break;
-        case SYM_MAX: *to = reg[c->a] > reg[c->b] ? reg[c->a] : reg[c->b]; break;
-        case SYM_EQ: *to = reg[c->a] == c->k; break;
-        case SYM_NE: *to = reg[c->a] != c->k; break;
-        case SYM_GE: *to = reg[c->a] >= c->k; break;
-        default: *to = reg[c->a] <= c->k; break;
+        default:
+            well = sym_operate((uint8_t)c->kind, reg[c->a], sym_is_condition((uint8_t)c->kind) ? 0 : reg[c->b], c->k,
+                               to);
+            break;
         }
         if (!well)
             return false;

@@ -32,19 +32,7 @@ static bool eval_sum(const sym_env *e, const sym_node *n, const int64_t *values,
 static bool eval_pair(const sym_env *e, const sym_node *n, const int64_t *values, int64_t *out)
 {
     int64_t a = 0, b = 0;
-    if (!eval(e, n->a, values, &a) || !eval(e, n->b, values, &b))
-        return false;
-    switch (n->kind) {
-    case SYM_FLOORDIV: return checked_floordiv(a, b, out);
-    case SYM_MOD: return checked_floormod(a, b, out);
-    case SYM_MIN: *out = a < b ? a : b; break;
-    case SYM_MAX: *out = a > b ? a : b; break;
-    case SYM_EQ: *out = a == n->k; break;
-    case SYM_NE: *out = a != n->k; break;
-    case SYM_GE: *out = a >= n->k; break;
-    default: *out = a <= n->k; break;
-    }
-    return true;
+    return eval(e, n->a, values, &a) && eval(e, n->b, values, &b) && sym_operate(n->kind, a, b, n->k, out);
 }
 
 static bool eval(const sym_env *e, sym_ex x, const int64_t *values, int64_t *out)

@@ -425,6 +425,35 @@ static void a_group_s_hidden_symbols_are_inputs_of_their_own(void **state)
     close_stage(&s);
 }
 
+static const char TOLD[] = "graph g {\n"
+                           "  symbol s0 in [2, inf] hint 4\n"
+                           "  symbol u0 in [0, inf] unbacked\n"
+                           "  %x: f32[s0] = placeholder \"x\" user\n"
+                           "  %nonzero: i64[u0, 1; 1, u0] = aten.nonzero.default(%x)\n"
+                           "  %view: f32[1, s0] = aten.view.default(%x, [1, s0])\n"
+                           "  %expand: f32[u0, s0; 0, 1] = aten.expand.default(%view, [u0, s0])\n"
+                           "  %sum_1: f32[] = aten.sum.default(%expand)\n"
+                           "  output(%sum_1)\n"
+                           "}\n";
+
+/* Nobody takes the result that tells u0: the other group reads the size off it all the same. */
+static void a_size_that_data_tell_reaches_groups_that_only_mention_it(void **state)
+{
+    (void)state;
+    stage s = open_stage("", TOLD, BP_DYNAMIC_SHAPES);
+    s.b->info.supports = only_views;
+    compile(&s);
+    expect_shown(&s, "expand (aten.expand.default) -> acting");
+    bp_tensor *x = floats(s.w->c, 7), *out = NULL; /* -2.5 to 3.5: none is 0, and the sum is 3.5 */
+    program_io io = {.inputs = &x, .ninputs = 1, .outputs = &out, .noutputs = 1};
+    world_ok(s.w, program_run(s.w->c, s.p, &io));
+    assert_float_equal(*(float *)tensor_ptr(out), 24.5, 0);
+    assert_int_equal(program_fallbacks(s.p), 0);
+    tensor_unref(out);
+    tensor_unref(x);
+    close_stage(&s);
+}
+
 static void look_at_view(bp_graph_module *gm, const bp_inputs *inputs)
 {
     bp_view v;
@@ -466,6 +495,7 @@ int main(void)
         cmocka_unit_test(an_output_of_another_run_s_size_is_an_error_with_both),
         cmocka_unit_test(what_a_graph_asserts_of_data_is_checked_whatever_the_backend),
         cmocka_unit_test(a_group_s_hidden_symbols_are_inputs_of_their_own),
+        cmocka_unit_test(a_size_that_data_tell_reaches_groups_that_only_mention_it),
         cmocka_unit_test(what_is_read_of_a_part_is_a_condition_of_the_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

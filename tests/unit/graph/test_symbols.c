@@ -79,7 +79,7 @@ static const struct { const char *text, *place, *words, *hint; } WRONG[] = {
     {DATA "  %y = aten.view.default(%x, [u0])\n  %z: Sym(u0) = aten._local_scalar_dense.default(%y)\n", "t.bpg:5:3",
      "the symbol \"u0\" comes from node \"z\", which is after it", ""},
     {DATA "  %y: f32[u0] = aten.view.default(%x, [u0])\n", "t.bpg:5:3",
-     "an argument holds the symbol \"u0\", which is made by this very node", ""},
+     "the symbol \"u0\" has no source: no input and no result before it is that symbol alone", ""},
 };
 
 static void what_is_wrong_with_symbols_is_told(void **state)

@@ -280,6 +280,10 @@ static void c14_kernel_toggling(void **state)
     assert_true(said(f, "the kernel of \"toggled::f\" for cpu is off already"));
     assert_int_equal(bp_set_kernel_enabled(f->c, "toggled::f", "cpu", 1), 0);
     EXPECT_FLOATS(f, bp_call_op1(f->c, "toggled::f", x), 2, 4);
+    bp_set_kernel_enabled(f->c, "toggled::f", "cpu", 0);
+    bp_register_kernel(f->c, "toggled::f", "all", give_double, NULL);
+    assert_int_equal(bp_set_kernel_enabled(f->c, "toggled::f", "all", 0), 1);
+    EXPECT_FLOATS(f, bp_call_op1(f->c, "toggled::f", x), 1, 2);
     bp_set_kernel_enabled(f->c, "toggled::f", "cuda", 1);
     expect_error(f, BP_NOT_FOUND, "\"toggled::f\" has no kernel for cuda");
     bp_custom_op_remove(f->c, "toggled::f");
